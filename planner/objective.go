@@ -68,6 +68,21 @@ func (p *Problem) WithLaterDue(stretch float64) *Problem {
 	return &later
 }
 
+// Placing returns the problem of the tasks that a plan places: the others suit no GPU model there.
+func (p *Problem) Placing(plan *Plan) *Problem {
+	if len(plan.Unplaced) == 0 {
+		return p
+	}
+	placed, runs := *p, p.RunningTasks()
+	placed.Tasks = slices.Clone(p.Tasks)
+	for _, u := range plan.Unplaced {
+		if runs == nil || !runs[u.Task] {
+			placed.Tasks[u.Task].Options = nil
+		}
+	}
+	return &placed
+}
+
 // GPUSeconds returns how long the tasks hold GPUs, in all: a task's run time counts once
 // for each of its GPUs, or by its share of one.
 func (plan *Plan) GPUSeconds(p *Problem) float64 {

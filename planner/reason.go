@@ -58,6 +58,7 @@ const (
 	ClocksAdapted                      // those of a GPU that is shared, set for all who are on it
 	ClocksPaced                        // faster than the optimum, to keep pace with default clocks
 	ClocksConstant                     // one clock pair for all tasks on the GPU model
+	ClocksBudget                       // others than without a power budget
 )
 
 // PlaceReason is why a task runs where it does.
@@ -82,6 +83,8 @@ const (
 	PlaceRuns                        // it runs there at the present
 	PlaceBeside                      // beside others on a GPU that is shared
 	PlacePlanned                     // where the plan of all that waits has it
+	PlaceBudget                      // where and when a power budget has room for it
+	PlacePrice                       // later than it could start: when energy is cheaper or cleaner
 )
 
 // String returns the reason as a sentence without a full stop.
@@ -124,6 +127,8 @@ func (r Reason) clockText() string {
 			r.Want)
 	case ClocksConstant:
 		return "the clocks of all jobs on its GPU model"
+	case ClocksBudget:
+		return fmt.Sprintf("within the power budget: %.6g s, without it %.6g s", r.TimeBudget, r.Want)
 	case ClocksLate:
 		return "fastest clocks: the " + r.missedText() + " can't be met here"
 	default:
@@ -200,5 +205,7 @@ var placeTexts = [...]string{
 	PlaceTogether: "where enough nodes are free together",
 	PlaceScored:   "on the node with the best score of those with room",
 	PlacePlanned:  "where the plan of all that waits has it",
+	PlaceBudget:   "where and when the power budget has room for it",
+	PlacePrice:    "waits for hours in which energy is cheaper or cleaner",
 	PlaceHeld:     "held back until a GPU came free",
 }

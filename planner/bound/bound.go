@@ -86,10 +86,11 @@ func Lower(p *planner.Problem) Bound {
 	return b
 }
 
-// Of returns an energy that no plan goes below that promises what the given one keeps:
-// where it ends every task by its due time, [NewDueDual] and the nodes that tasks keep on may prove more than
-// [Lower].
+// Of returns an energy that no plan of the tasks that the given one places goes below that promises what it
+// keeps: where it ends every task by its due time, [NewDueDual] and the nodes that tasks keep on may prove
+// more than [Lower].
 func Of(p *planner.Problem, plan *planner.Plan) Bound {
+	p = p.Placing(plan)
 	b := Lower(p)
 	dues := !p.HasSharing() && p.Snapshot == nil && len(plan.PastDue(p)) == 0
 	if dues {

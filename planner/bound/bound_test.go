@@ -2,6 +2,7 @@ package bound_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -152,5 +153,28 @@ func BenchmarkLowerBound(b *testing.B) {
 	p := boundProblem(b, "off_u1.0", "wide", 16)
 	for b.Loop() {
 		_ = bound.Lower(p)
+	}
+}
+
+// What a plan leaves out is no part of what it can be held against.
+func TestTheBoundOfAPlanIsOfTheTasksThatItPlaces(t *testing.T) {
+	p := plannertest.Mixed(t)
+	for left := range p.Tasks {
+		without := *p
+		without.Tasks = slices.Delete(slices.Clone(p.Tasks), left, left+1)
+		some := plannertest.Solve(t, &without, "edl")
+		plan := *some
+		plan.Assignments = slices.Insert(slices.Clone(some.Assignments), left, planner.Assignment{Node: -1})
+		plan.Unplaced = []planner.Unplaced{{Task: left}}
+		for _, u := range some.Unplaced {
+			if u.Task >= left {
+				u.Task++
+			}
+			plan.Unplaced = append(plan.Unplaced, u)
+		}
+		got, want := bound.Of(p, &plan), bound.Of(&without, some)
+		if got.Cost != want.Cost || got.Value != want.Value {
+			t.Errorf("without task %d: %v J, want %v J", left, got.Value, want.Value)
+		}
 	}
 }

@@ -117,6 +117,14 @@ func keep(
 	if err := errors.Join(check.Plan(p, kept), check.Budget(p, kept, times, watts)); err != nil {
 		t.Errorf("%v: %v", b, err)
 	}
+	for i := range kept.Assignments {
+		a, was := &kept.Assignments[i], &plan.Assignments[i]
+		clocks, moved := a.Point != was.Point, a.Start != was.Start || a.Node != was.Node
+		if why := a.Reason; a.Node >= 0 && (clocks != (why.Clocks == planner.ClocksBudget) ||
+			moved != (why.Place == planner.PlaceBudget)) {
+			t.Errorf("task %d has other clocks: %t, another start or node: %t: %v", i, clocks, moved, why)
+		}
+	}
 	return kept
 }
 

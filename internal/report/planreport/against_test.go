@@ -3,6 +3,7 @@ package planreport_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"slices"
@@ -174,6 +175,42 @@ func TestTheJSONOfAPlanHasItsObjectiveAndConstantClocks(t *testing.T) {
 			c.Clocks["x"]["core_mhz"] != 1110 ||
 			c.Clocks["x"]["mem_mhz"] != 877 || c.Clocks["y"]["fc"] != 0.75 {
 			t.Errorf("%s: constant %+v", what, c)
+		}
+	}
+}
+
+// A plan that leaves out a job takes less for that, and saves nothing by it.
+func TestNothingIsSavedByLeavingJobsOut(t *testing.T) {
+	r := constantResult(t)
+	for left := range r.Problem.Tasks {
+		if r.Plan.Assignments[left].Node < 0 {
+			continue
+		}
+		some, plan := *r, *r.Plan
+		plan.Unplaced = append(slices.Clone(plan.Unplaced), planner.Unplaced{Task: left, Why: "no room"})
+		slices.SortFunc(plan.Unplaced, func(a, b planner.Unplaced) int { return a.Task - b.Task })
+		plan.Assignments = slices.Clone(r.Plan.Assignments)
+		plan.Assignments[left].Node = -1
+		plan.Recount(r.Problem)
+		some.Plan = &plan
+		text := string(written(t, table(nil), &some))
+		if !strings.Contains(text, "not stated: first come, first served leaves out other jobs\n") ||
+			strings.Contains(text, "FCFS") {
+			t.Errorf("without job %d:\n%s", left, text)
+		}
+		var d struct{ Saving, Baseline any }
+		if err := json.Unmarshal(written(t, planreport.WritePlanJSON, &some), &d); err != nil || d.Saving != nil ||
+			d.Baseline != nil {
+			t.Errorf("without job %d: %+v, %v", left, d, err)
+		}
+		runs := []planreport.Run{{Summary: planreport.Summarise(&some)}}
+		page := string(written(t, func(w io.Writer, r *planreport.Result) error {
+			return errors.Join(planreport.WritePlanPage(w, &planreport.PlanPage{Result: r, Name: "a batch"}),
+				planreport.WriteComparison(w, runs, nil))
+		}, &some))
+		if strings.Contains(page, "at default clocks;") || strings.Contains(page, "Beyond constant") ||
+			!strings.Contains(page, "A row without a saving leaves out other jobs") {
+			t.Errorf("without job %d the page compares it", left)
 		}
 	}
 }

@@ -214,6 +214,9 @@ func savingsBasis(runs []Run) []string {
 			all = append(all, "Savings"+text+".")
 		}
 	}
+	if slices.ContainsFunc(runs, func(r Run) bool { return r.Summary.Unequal }) {
+		all = append(all, "A row without a saving leaves out other jobs than first come, first served.")
+	}
 	if slices.ContainsFunc(runs, func(r Run) bool { return r.Summary.AlwaysOn }) {
 		all = append(all, "Policies with park=never are held against first come, first served with all nodes on, "+
 			"too.")

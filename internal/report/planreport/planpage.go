@@ -334,6 +334,7 @@ var clockSentences = map[string]string{
 		"system than at default clocks",
 	clockWords[planner.ClocksAdapted]:  "the clock of a GPU that jobs share",
 	clockWords[planner.ClocksConstant]: "the clocks of all jobs of the GPU model",
+	clockWords[planner.ClocksBudget]:   "other clocks than without the power budget",
 }
 
 func explainWords(sentences map[string]string, groups []groupSum) string {

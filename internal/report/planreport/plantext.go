@@ -106,7 +106,10 @@ func (s *Summary) facts() page.Facts {
 	if s.Infeasible == s.JobsTotal {
 		return facts // nothing is planned: there is nothing to save
 	}
-	if s.Baseline > 0 {
+	switch {
+	case s.Unequal:
+		facts = append(facts, page.Fact{Name: "Saving", Text: unequalText})
+	case s.Baseline > 0:
 		facts = append(facts, page.Fact{Name: "Saving", Text: s.savingsText(scale) + s.unmodelledText()})
 		if later := s.laterText(); later != "" {
 			facts = append(facts, page.Fact{Name: "Time", Text: later})
@@ -140,6 +143,9 @@ func (s *Summary) facts() page.Facts {
 	return facts
 }
 
+// unequalText stands in place of a saving.
+const unequalText = "not stated: first come, first served leaves out other jobs"
+
 // costText returns the cost of the plan's energy, and of the energy at default clocks; "" without factors.
 func costText(s *Summary) string {
 	text := report.FootprintText(&s.Factors, s.Energy)
@@ -165,9 +171,13 @@ func budgetText(s *Summary, scale report.Scale) string {
 	if s.Free.Energy == s.Energy && s.Free.Turnaround == s.Turnaround {
 		return kept + "the plan is the one without it"
 	}
-	return kept + fmt.Sprintf("without it %s, a mean turnaround of %s and %s at most. FCFS, EASY and constant "+
-		"clocks know no budget", scale.With(float64(s.Free.Energy)), report.FormatSeconds(s.Free.Turnaround.Mean),
-		report.FormatWatts(s.Free.Peak))
+	jobs := ""
+	if more := s.Infeasible - s.Free.Infeasible; more > 0 {
+		jobs = report.Plural(more, "more job is planned, ", "more jobs are planned, ")
+	}
+	return kept + fmt.Sprintf("without it %s%s, a mean turnaround of %s and %s at most. FCFS, EASY and "+
+		"constant clocks know no budget", jobs, scale.With(float64(s.Free.Energy)),
+		report.FormatSeconds(s.Free.Turnaround.Mean), report.FormatWatts(s.Free.Peak))
 }
 
 // policyText returns the policy, and whose plan it improved.
@@ -340,6 +350,7 @@ var (
 		planner.ClocksAdapted:   "shared clock",
 		planner.ClocksPaced:     "paced",
 		planner.ClocksConstant:  "constant",
+		planner.ClocksBudget:    "power budget",
 	}
 	placeWords = map[planner.PlaceReason]string{
 		planner.PlaceOpened:   "new GPU",
@@ -357,6 +368,8 @@ var (
 		planner.PlaceScored:   "best score",
 		planner.PlaceBeside:   "beside others",
 		planner.PlacePlanned:  "replanned",
+		planner.PlaceBudget:   "budget has room",
+		planner.PlacePrice:    "cheap hours",
 		planner.PlaceTogether: "free together",
 		planner.PlaceRuns:     "runs already",
 	}

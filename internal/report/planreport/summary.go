@@ -79,7 +79,8 @@ type Summary struct {
 	TurnOn     dvfsmodel.Joule
 	Host       dvfsmodel.Joule
 	Sleep      dvfsmodel.Joule
-	Baseline   dvfsmodel.Joule // 0: not known
+	Baseline   dvfsmodel.Joule // 0: not known, or of other jobs
+	Unequal    bool            // the baseline leaves out other jobs than the plan
 	Bound      dvfsmodel.Joule // 0: not known
 	NodesUsed  int             // nodes that run a job
 	GPUsUsed   int             // GPUs that run a job
@@ -220,11 +221,8 @@ func lessOrMore(saved float64) string {
 	return report.FormatPercent(saved) + " less"
 }
 
-// isComparable reports whether another plan is there to compare with: of as many jobs, each
-// with clocks of its own here.
-func (s *Summary) isComparable(other *Summary) bool {
-	return other != nil && other.Infeasible == s.Infeasible && s.Clocks == nil
-}
+// isComparable reports whether there is another plan to compare with, and each job has its own clocks here.
+func (s *Summary) isComparable(other *Summary) bool { return other != nil && s.Clocks == nil }
 
 // energyScale is in what energies of a plan are told that takes so much.
 func energyScale(e dvfsmodel.Joule) report.Scale {
@@ -264,11 +262,14 @@ func spreadOf(times []float64) (s TimeSpread) {
 	return s
 }
 
-// Summarise adds up a result, and what it is measured against.
+// Summarise adds up a result, and what it is measured against: plans that leave out other jobs aren't compared.
 func Summarise(r *Result) Summary {
 	s := r.summary()
+	if s.Unequal = r.Reference != nil && !leaveOutTheSame(r.Reference, r.Plan); s.Unequal {
+		s.Baseline = 0
+	}
 	against := func(plan *planner.Plan) *Summary {
-		if plan == nil {
+		if plan == nil || !leaveOutTheSame(plan, r.Plan) {
 			return nil
 		}
 		other := (&Result{Problem: r.Problem, Plan: plan, Baseline: r.Baseline}).summary()
@@ -288,6 +289,11 @@ func Summarise(r *Result) Summary {
 		}
 	}
 	return s
+}
+
+// leaveOutTheSame reports whether two plans place the same jobs.
+func leaveOutTheSame(a, b *planner.Plan) bool {
+	return slices.EqualFunc(a.Unplaced, b.Unplaced, func(x, y planner.Unplaced) bool { return x.Task == y.Task })
 }
 
 // runningCount returns how many tasks run at the present.
