@@ -19,8 +19,6 @@ type Flex struct {
 	// cap with which every job is placed that the plan places, and ends by its due time if it does there.
 	Kept          *planner.Plan
 	Cap, KeptMean dvfsmodel.Watt
-
-	search *search // that found it; nil: it is the plan itself
 }
 
 // Gives returns how much less the plan that keeps the cap takes at most in the window.
@@ -29,14 +27,16 @@ func (f *Flex) Gives() dvfsmodel.Watt { return f.Peak - f.Cap }
 // Caps that are tried: some at even distances, the least first, as a cap may be kept though a plan within a
 // higher one wasn't found; then the range below the first that is kept is halved so often.
 const (
-	evenCaps = 8
-	capSteps = 6
-	// Orders that are tried for each cap, at most.
-	ordersByCap = 100
+	evenCaps    = 8
+	capSteps    = 6
+	ordersByCap = 100 // that are tried for each cap, at most
+	// Of the cap found, so that its plan costs about as much as the one that [Keep] finds.
+	ordersAtLast = 1000
 )
 
 // NewFlex finds the least cap of a window that keeps all promises of a plan, to a fifth of a per cent of the
-// plan's peak there, as far as [Keep] finds plans. The context's end is an error.
+// plan's peak there, as far as [Keep] finds plans, and a plan of little cost within it. The context's end is an
+// error.
 func NewFlex(
 	ctx context.Context, p *planner.Problem, plan *planner.Plan, window planner.Interval,
 ) (*Flex, error) {
@@ -72,9 +72,15 @@ func NewFlex(
 			low = try
 		}
 	}
-	if s := f.search; s != nil { // it has ended when all promises were kept
-		s.improve(ctx, ordersFor(p, 2*ordersByCap), never)
-		f.take(s, plan, f.Cap)
+	if found := f.Kept; found != plan { // the search for it ended when all promises were kept
+		others := []*planner.Plan{found}
+		kept, err := keep(planner.WithoutMonitor(ctx), p, plan, capIn(window, f.Cap), ordersAtLast, others)
+		if err != nil {
+			return nil, err
+		}
+		if p.Cost(kept) < p.Cost(found) {
+			f.take(p, plan, kept, f.Cap)
+		}
 	}
 	return f, planner.Cancelled(ctx)
 }
@@ -96,20 +102,20 @@ func (f *Flex) try(
 	orders := ordersFor(p, ordersByCap)
 	for _, s := range []*search{s.asPlanned(), s} {
 		s.improve(ctx, orders, func() bool { return keepsPromises(p, plan, s.best) })
-		if f.take(s, plan, most) {
+		if f.take(p, plan, s.best, most) {
 			return true, planner.Cancelled(ctx)
 		}
 	}
 	return false, planner.Cancelled(ctx)
 }
 
-// take takes the best plan of a search if it keeps the promises of a plan within a cap.
-func (f *Flex) take(s *search, plan *planner.Plan, most dvfsmodel.Watt) bool {
-	mean, peak := powerOf(s.p, s.best).Over(f.Window)
-	if !keepsPromises(s.p, plan, s.best) || peak > most*(1+rounding) { // by what runs already
+// take takes another plan if it keeps the promises of a plan within a cap.
+func (f *Flex) take(p *planner.Problem, plan, kept *planner.Plan, most dvfsmodel.Watt) bool {
+	mean, peak := powerOf(p, kept).Over(f.Window)
+	if !keepsPromises(p, plan, kept) || peak > most*(1+rounding) { // by what runs already
 		return false
 	}
-	f.Kept, f.KeptMean, f.Cap, f.search = s.best, mean, peak, s
+	f.Kept, f.KeptMean, f.Cap = kept, mean, peak
 	return true
 }
 

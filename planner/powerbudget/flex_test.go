@@ -53,6 +53,30 @@ func TestWhatAPlanCanDoWithoutIsKeptWhenItIsCalledOn(t *testing.T) {
 	}
 }
 
+// A cap costs in a window about what it costs as a budget: as much is searched.
+func TestWhatAPlanDoesWithoutCostsAboutWhatABudgetCosts(t *testing.T) {
+	given, asked, drawn := 0.0, 0.0, 0
+	for seed := uint64(300); drawn < 5; seed++ {
+		p := draw(seed)
+		plan := plannertest.Solve(t, p, "edl-align")
+		if len(plan.Unplaced)+len(plan.PastDue(p)) > 0 {
+			continue
+		}
+		drawn++
+		f, err := powerbudget.NewFlex(t.Context(), p, plan, planner.Interval{To: 600})
+		if err != nil {
+			t.Fatal(err)
+		}
+		within := keep(t.Context(), t, p, plan, powerbudget.Budget{{0, f.Cap}, {600, dvfsmodel.Watt(math.Inf(1))}})
+		given += p.Cost(f.Kept)/p.Cost(plan) - 1
+		asked += p.Cost(within)/p.Cost(plan) - 1
+	}
+	t.Logf("%.3f %% by flex, %.3f %% by a budget", 100*given/float64(drawn), 100*asked/float64(drawn))
+	if given > 1.1*asked {
+		t.Error("want at most a tenth more")
+	}
+}
+
 // kept says what a plan doesn't keep that does without something.
 func kept(p *planner.Problem, plan *planner.Plan, f *powerbudget.Flex) error {
 	times := []float64{0, f.Window.From, f.Window.To}

@@ -29,6 +29,13 @@ import (
 func Keep(
 	ctx context.Context, p *planner.Problem, plan *planner.Plan, b Budget, others ...*planner.Plan,
 ) (*planner.Plan, error) {
+	return keep(ctx, p, plan, b, mostOrders, others)
+}
+
+// keep is [Keep] with so many orders at most.
+func keep(
+	ctx context.Context, p *planner.Problem, plan *planner.Plan, b Budget, most int, others []*planner.Plan,
+) (*planner.Plan, error) {
 	best, err := newSearch(ctx, p, plan, b)
 	if err != nil {
 		return nil, err
@@ -42,7 +49,7 @@ func Keep(
 			all = append(all, s)
 		}
 	}
-	orders := ordersFor(p, mostOrders)
+	orders := ordersFor(p, most)
 	each := orders / 2 / len(all)
 	if len(p.Tasks) <= manyTasks {
 		each = max(leastOrders, each)
@@ -65,7 +72,26 @@ func Keep(
 	if best.best.Cut = planner.StopRequested(ctx); !best.best.Cut && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+	nameBudget(plan, best.best)
 	return best.best, nil
+}
+
+// nameBudget names the budget as the reason where it has tasks run at other clocks, times or places.
+func nameBudget(free, kept *planner.Plan) {
+	for i := range kept.Assignments {
+		a, was := &kept.Assignments[i], &free.Assignments[i]
+		if a.Node < 0 || was.Node < 0 {
+			continue
+		}
+		why := was.Reason
+		if a.Point != was.Point {
+			why.Clocks, why.Want, why.TimeBudget = planner.ClocksBudget, was.Point.Time, a.Point.Time
+		}
+		if a.Start != was.Start || a.Node != was.Node {
+			why.Place = planner.PlaceBudget
+		}
+		a.Reason = why
+	}
 }
 
 // counter tells a monitor of each order that is tried.
@@ -161,9 +187,6 @@ func (s *search) asPlanned() *search {
 	own.try(s.plan, placing{keys: startsOf(s.plan), moves: make([]bool, len(s.p.Tasks))})
 	return &own
 }
-
-// never is of searches that end when all orders were tried.
-func never() bool { return false }
 
 // startsOf returns when the tasks of a plan start.
 func startsOf(plan *planner.Plan) []float64 {
