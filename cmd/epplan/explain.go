@@ -32,7 +32,8 @@ func explainCommand(t *terminal.Terminal) *cli.Command {
 			"cluster's; powers and energies are those of the GPUs alone.\n" +
 			"Example: epplan explain 4711\n" +
 			"Example: epplan explain 18-cfd batch.csv --cluster cluster.toml --models models.toml",
-		Flags:  append(setup.PlanningFlags(), anySocketFlag(publicFirst), terminal.JSONFlag()),
+		Flags: slices.Concat(setup.PlanningFlags(), shiftFlags(),
+			[]cli.Flag{anySocketFlag(publicFirst), terminal.JSONFlag()}),
 		Action: t.Runs(terminal.Takes(1, 2, "a job's id and a batch file", runExplain)),
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 // explainLive tells why a job of Slurm's has its clocks.
 func explainLive(t *terminal.Terminal, c *cli.Context) error {
-	for _, flag := range setup.PlanningFlags() {
+	for _, flag := range append(setup.PlanningFlags(), shiftFlags()...) {
 		if name := flag.Names()[0]; c.IsSet(name) {
 			return terminal.Usagef("--%s is about a batch, and none is named", name)
 		}

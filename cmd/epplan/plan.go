@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
@@ -48,22 +47,27 @@ func planCommand(t *terminal.Terminal) *cli.Command {
 				terminal.BoolFlag("from-slurm", "plan Slurm's pending jobs, as epd knows them"),
 				anySocketFlag(publicFirst),
 			},
-			setup.HoursFlags(),
+			shiftFlags(),
 			[]cli.Flag{
-				&cli.StringFlag{
-					Name: setup.BudgetFlag, DefaultText: "none",
-					Usage: "`WATTS` that GPUs and hosts may take together at any moment, such as 300kW; a CSV file with " +
-						"watts and time_s, or time as in [budget] series; config: [budget] of --config",
-				},
 				terminal.JSONFlag(), terminal.CSVFlag(),
 				&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
 				terminal.HTMLFlag(),
 				terminal.RowsFlag("jobs"),
-				setup.TimeLimitFlag("`TIME` after which the search for a better plan stops with the best so " +
-					"far, such as 2s"),
 			}),
 		Action: t.Runs(runPlan),
 	}
+}
+
+// shiftFlags are about hours, power and how long to search for a plan, as solvePlan knows them.
+func shiftFlags() []cli.Flag {
+	return append(setup.HoursFlags(),
+		&cli.StringFlag{
+			Name: setup.BudgetFlag, DefaultText: "none",
+			Usage: "`WATTS` that GPUs and hosts may take together at any moment, such as 300kW; a CSV file with " +
+				"watts and time_s, or time as in [budget] series; config: [budget] of --config",
+		},
+		setup.TimeLimitFlag("`TIME` after which the search for a better plan stops with the best so "+
+			"far, such as 2s"))
 }
 
 // runPlan plans a batch and prints it. Jobs that can't be planned, or not in time, end
@@ -79,7 +83,6 @@ func runPlan(t *terminal.Terminal, c *cli.Context) error {
 	if err != nil || s == nil { // nothing waits
 		return err
 	}
-	s.SearchTime = c.Duration("time-limit")
 	result, err := solvePlan(t, c, s)
 	if err != nil {
 		return err
@@ -148,6 +151,11 @@ func canShareGPUs(p *planner.Problem) bool {
 // solvePlan plans the batch, checks the plan, and computes what it is measured
 // against. An interruption, or --time-limit, cuts the search for a better plan.
 func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planreport.Result, error) {
+	runs := 1 // of the search within a budget: more effort is more plans of the usual one, so finds all it finds
+	if c.IsSet(setup.BudgetFlag) {
+		runs = max(1, int(s.Params.Effort))
+		s.Params.Effort = min(s.Params.Effort, 1)
+	}
 	pol, err := s.Policy(c.String("policy"))
 	if err != nil {
 		return nil, err
@@ -157,16 +165,8 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	if err != nil {
 		return nil, err
 	}
-	monitor, done := setup.PlanningMonitor(t)
-	defer done()
-	ctx, end := monitor.Begin(c.Context)
+	search, done, end := beginSearch(t, c)
 	defer end()
-	search := ctx
-	if s.SearchTime > 0 {
-		var done context.CancelFunc
-		search, done = context.WithTimeoutCause(ctx, s.SearchTime, planner.ErrCut)
-		defer done()
-	}
 	var against policy.References
 	var beside errgroup.Group
 	beside.Go(func() (err error) {
@@ -184,16 +184,23 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	if err != nil {
 		return nil, err
 	}
+	done()
 	var budget *budgetKeeper
 	if limit != nil {
 		last := plan.Ledger.End + c.Duration("slack").Seconds()
-		budget = &budgetKeeper{t, limit.Until(last), &against, s.SearchTime, done}
+		budget = &budgetKeeper{t, limit.Until(last), &against, runs, s.Seed}
 	}
-	free, plan, byTheHour, err := later.choose(c, s, budget, plan)
+	free, plan, byTheHour, err := later.choose(c, s, budget, candidate{s.Problem, s.Problem, pol, plan, nil})
 	if err != nil {
 		return nil, err
 	}
-	done()
+	if against.FCFS != nil && len(plan.Unplaced) > len(against.FCFS.Unplaced) {
+		placed := *s // savings are of equal work
+		placed.Problem = s.Problem.Placing(plan)
+		if against, err = placed.References(planner.WithoutMonitor(search), pol); err != nil {
+			return nil, err
+		}
+	}
 	frontier, err := s.Frontier(planner.WithoutMonitor(search), plan)
 	if err != nil {
 		return nil, err
@@ -210,6 +217,22 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 		result.Seed = &s.Seed
 	}
 	return result, nil
+}
+
+// beginSearch returns a context for planning that an interruption or --time-limit cuts, and what ends its
+// line on the terminal, and itself.
+func beginSearch(t *terminal.Terminal, c *cli.Context) (search context.Context, done, end func()) {
+	monitor, done := setup.PlanningMonitor(t)
+	search, release := monitor.Begin(c.Context)
+	cancel := func() {}
+	if limit := c.Duration("time-limit"); limit > 0 {
+		search, cancel = context.WithTimeoutCause(search, limit, planner.ErrCut)
+	}
+	return search, done, func() {
+		cancel()
+		release()
+		done()
+	}
 }
 
 // hoursAndBudget returns what --slack and --budget ask for, each nil where it isn't given.
@@ -242,13 +265,26 @@ func noteCut(t *terminal.Terminal, c *cli.Context, plan *planner.Plan, against *
 	}
 }
 
+// candidate is a plan that may have to be brought within a budget.
+type candidate struct {
+	problem *planner.Problem // that further plans are made of
+	held    *planner.Problem // in which it is brought within a budget: jobs arrive when they may begin
+	policy  *planner.Policy
+	plan    *planner.Plan
+	later   []int // tasks that begin later where energy costs less then
+}
+
+// explain says of the jobs that begin later in a plan why they do.
+func (k *candidate) explain(plan *planner.Plan) {
+	for _, i := range k.later {
+		plan.Assignments[i].Reason.Place = planner.PlacePrice
+	}
+}
+
 // laterPlan is a plan of jobs that begin later where energy costs less then.
 type laterPlan struct {
 	wished *setup.Hours
-	begins []float64        // of each job, from when on it may start
-	held   *planner.Problem // in which jobs arrive then; nil: no job begins later
-	plan   *planner.Plan    // as of jobs that arrive when they do
-	later  int              // jobs that begin later
+	candidate
 }
 
 // planLater plans jobs that begin later when energy costs less then, if anybody wishes it. Jobs are due as
@@ -258,76 +294,76 @@ func planLater(ctx context.Context, c *cli.Context, s *setup.Setup, wished *setu
 		return nil, nil
 	}
 	p, wait := s.Problem, func(int) float64 { return wished.Slack }
-	l := &laterPlan{wished: wished, begins: hours.Begins(p, wished.Prices, wait)}
-	shifted := hours.Shifted(p, l.begins, wait)
+	l, begins := &laterPlan{wished: wished}, hours.Begins(p, wished.Prices, wait)
+	l.problem = hours.Shifted(p, begins, wait)
 	s.Problem = hours.DueLater(p, wait)
-	if shifted == nil {
+	if l.problem == nil {
 		return l, nil
 	}
 	one := *s
-	one.Problem = shifted
-	pol, err := one.Policy(c.String("policy"))
-	if err != nil {
+	one.Problem = l.problem
+	var err error
+	if l.policy, err = one.Policy(c.String("policy")); err != nil {
 		return nil, err
 	}
-	if l.plan, err = policy.SolveChecked(ctx, shifted, pol, &planner.Options{Seed: s.Seed}); err != nil {
+	if l.plan, err = policy.SolveChecked(ctx, l.problem, l.policy, &planner.Options{Seed: s.Seed}); err != nil {
 		return nil, err
 	}
 	l.plan.Recount(s.Problem)
-	held := *shifted // a budget has no job start before its hour
+	held := *l.problem // a budget has no job start before its hour
 	held.Mode, l.held = p.Mode, &held
-	for i := range l.begins {
-		if l.begins[i] > p.Tasks[i].Arrival {
-			l.later++
+	for i := range begins {
+		if begins[i] > p.Tasks[i].Arrival {
+			l.later = append(l.later, i)
 		}
 	}
-	return l, policy.CheckPlan(s.Problem, l.plan, pol)
+	l.explain(l.plan)
+	return l, policy.CheckPlan(s.Problem, l.plan, l.policy)
 }
 
 // choose returns the plan without and with the budget: the one with jobs that begin later; of jobs that are all
 // known the one in which all may begin at once, where the other costs no less within the budget, or ends jobs
 // late that needn't be.
-func (l *laterPlan) choose(c *cli.Context, s *setup.Setup, budget *budgetKeeper, atOnce *planner.Plan) (
+func (l *laterPlan) choose(c *cli.Context, s *setup.Setup, budget *budgetKeeper, atOnce candidate) (
 	free, kept *planner.Plan, out *planreport.Hours, err error,
 ) {
-	if kept, err = budget.keep(c, s.Problem, atOnce); err != nil || l == nil {
-		return atOnce, kept, nil, err
+	if free, kept, err = budget.keep(c, &atOnce); err != nil || l == nil {
+		return free, kept, nil, err
 	}
 	prices := l.wished.Prices
 	out = &planreport.Hours{Slack: l.wished.Slack, Unit: l.wished.Unit}
 	if out.AtOnce, err = prices.Cost(s.Problem, kept); err != nil {
 		return nil, nil, nil, err
 	}
-	free, out.Cost = atOnce, out.AtOnce
-	if l.held != nil {
-		later, cost, err := l.within(c, s.Problem, budget)
+	out.Cost = out.AtOnce
+	if l.plan != nil {
+		was := s.Problem.RankOf(kept)
+		laterFree, later, err := l.within(c, s.Problem, budget)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		was, is := s.Problem.RankOf(kept), s.Problem.RankOf(later)
+		cost, err := prices.Cost(s.Problem, later)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		is := s.Problem.RankOf(later)
 		if was.Cost, is.Cost = out.AtOnce, cost; s.Problem.Mode == planner.Online || is.Compare(was) < 0 {
-			free, kept, out.Cost, out.Later = l.plan, later, cost, l.later
+			free, kept, out.Cost, out.Later = laterFree, later, cost, len(l.later)
 		}
 	}
 	out.Bound = bound.OfPrices(s.Problem, kept, prices.Function)
 	return free, kept, out, nil
 }
 
-// within returns the plan with jobs that begin later within the budget, and what it costs by the hour.
+// within returns the plan with jobs that begin later without and within the budget.
 func (l *laterPlan) within(
 	c *cli.Context, p *planner.Problem, budget *budgetKeeper,
-) (plan *planner.Plan, cost float64, err error) {
-	if plan, err = budget.keep(c, l.held, l.plan); err != nil {
-		return nil, 0, err
+) (free, kept *planner.Plan, err error) {
+	if free, kept, err = budget.keep(c, &l.candidate); err != nil || kept == l.plan {
+		return free, kept, err
 	}
-	if plan != l.plan {
-		plan.Recount(p)
-		if err := check.Plan(p, plan); err != nil {
-			return nil, 0, err
-		}
-	}
-	cost, err = l.wished.Prices.Cost(p, plan)
-	return plan, cost, err
+	kept.Recount(p)
+	return free, kept, check.Plan(p, kept)
 }
 
 // budgetKeeper brings plans within --budget.
@@ -335,38 +371,54 @@ type budgetKeeper struct {
 	terminal *terminal.Terminal
 	limit    powerbudget.Budget
 	against  *policy.References // further plans to begin from
-	search   time.Duration      // at most, for each; 0: until it is done
-	done     func()             // ends what is shown of the search before
+	runs     int                // plans that are brought within it
+	seed     uint64             // of the first of them
 }
 
-// keep returns a plan within the budget, checked, beginning from one that may exceed it or from those that it
-// is held against; without a budget the plan itself.
-func (k *budgetKeeper) keep(c *cli.Context, p *planner.Problem, plan *planner.Plan) (*planner.Plan, error) {
+// keep returns the best of some plans as they are, and the best within the budget, checked. The first of them is
+// given, the others have other seeds. Each search begins from its plan and from those that it is held
+// against. All may take as long as the search for the plan. Without a budget both are the given plan.
+func (k *budgetKeeper) keep(c *cli.Context, of *candidate) (free, kept *planner.Plan, err error) {
 	if k == nil {
-		return plan, nil
+		return of.plan, of.plan, nil
 	}
 	var times, watts []float64
 	for _, step := range k.limit {
 		times, watts = append(times, step.From), append(watts, float64(step.Watts))
 	}
-	if check.Budget(p, plan, times, watts) == nil {
-		return plan, nil
-	}
-	k.done()
-	monitor, done := setup.PlanningMonitor(k.terminal)
-	defer done()
-	ctx, end := monitor.Begin(c.Context)
+	ctx, _, end := beginSearch(k.terminal, c)
 	defer end()
-	if k.search > 0 {
-		var done context.CancelFunc
-		ctx, done = context.WithTimeoutCause(ctx, k.search, planner.ErrCut)
-		defer done()
+	better := func(a, b *planner.Plan) bool {
+		return b == nil || of.held.RankOf(a).Compare(of.held.RankOf(b)) < 0
 	}
-	kept, err := powerbudget.Keep(ctx, p, plan, k.limit, k.against.Easy, k.against.FCFS, k.against.Constant)
-	if err != nil {
-		return nil, err
+	plan := of.plan
+	for run := 0; run < k.runs && (run == 0 || ctx.Err() == nil); run++ {
+		if run > 0 {
+			options := planner.Options{Seed: k.seed + uint64(run)}
+			if plan, err = policy.SolveChecked(ctx, of.problem, of.policy, &options); err != nil {
+				return nil, nil, err
+			}
+			plan.Recount(of.held)
+			of.explain(plan)
+		}
+		within := plan
+		if check.Budget(of.held, plan, times, watts) != nil {
+			within, err = powerbudget.Keep(ctx, of.held, plan, k.limit, k.against.Easy, k.against.FCFS, k.against.Constant)
+			if err == nil {
+				err = errors.Join(check.Plan(of.held, within), check.Budget(of.held, within, times, watts))
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+		}
+		if better(within, kept) {
+			kept = within
+		}
+		if better(plan, free) {
+			free = plan
+		}
 	}
-	return kept, errors.Join(check.Plan(p, kept), check.Budget(p, kept, times, watts))
+	return free, kept, nil
 }
 
 // noteUnused notes numbers that change nothing with a policy.

@@ -43,9 +43,8 @@ type Setup struct {
 	Params         policy.Params
 	flagParams     []string // numbers of the policy that flags say, such as theta
 	Seed           uint64
-	SearchTime     time.Duration // after which the search for a better plan stops; 0: when it is done
-	QueueAt        time.Time     // when Slurm's queue was what is planned; zero: it is a file
-	clocked        bool          // something asked for when the batch's second 0 is
+	QueueAt        time.Time // when Slurm's queue was what is planned; zero: it is a file
+	clocked        bool      // something asked for when the batch's second 0 is
 }
 
 // Read reads the batch and everything that it is planned with.
