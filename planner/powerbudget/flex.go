@@ -75,10 +75,11 @@ func NewFlex(
 	if found := f.Kept; found != plan { // the search for it ended when all promises were kept
 		others := []*planner.Plan{found}
 		kept, err := keep(planner.WithoutMonitor(ctx), p, plan, capIn(window, f.Cap), ordersAtLast, others)
-		if err != nil {
+		switch {
+		case errors.Is(err, errAsleep): // nodes that are on take less
+		case err != nil:
 			return nil, err
-		}
-		if p.Cost(kept) < p.Cost(found) {
+		case p.Cost(kept) < p.Cost(found):
 			f.take(p, plan, kept, f.Cap)
 		}
 	}
