@@ -177,6 +177,29 @@ func TestShortCellsOfACardStandBesideEachOther(t *testing.T) {
 	}
 }
 
+// A number's bounds stand below it, and a card says of which column a heading is that several have.
+func TestNumbersWithBoundsAreNarrowAndCardsTellHeadingsApart(t *testing.T) {
+	table := &page.Table{
+		Columns: []page.Column{
+			{Head: "figure"}, {Head: "FCFS", Number: true}, {Head: "change", Number: true}, {Head: "EASY", Number: true},
+			{Head: "change", Number: true}, {Head: "text"},
+		},
+		Rows: [][]page.Cell{page.Cells("energy", "12.3 (11.0 to 13.0)", "+1 %", "7", "+2 %", "a (b)")},
+	}
+	html, err := page.Render(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`data-head="FCFS">12.3<br>(11.0 to 13.0)</td>`, `data-head="FCFS, change">+1 %`, `data-head="EASY, change">+2 %`,
+		">a (b)</td>",
+	} {
+		if !strings.Contains(string(html), want) {
+			t.Errorf("no %s in %s", want, html)
+		}
+	}
+}
+
 func TestTablesHaveCaptionsAndHeadersWithAScope(t *testing.T) {
 	text := written(t, "words")
 	ids, tables := map[string]bool{}, 0

@@ -85,7 +85,7 @@ func (t *Table) writeRow(b *strings.Builder, row []Cell) {
 		}
 		class, head := c.class(i < len(t.Columns) && t.Columns[i].Number), ""
 		if i > 0 && i < len(t.Columns) && t.asCards() {
-			head = strings.TrimSpace(t.Columns[i].Head + " " + t.Columns[i].Unit)
+			head = t.cardHead(i)
 			if c.isShort(head) {
 				class = strings.TrimSpace(class + " half")
 			}
@@ -95,10 +95,22 @@ func (t *Table) writeRow(b *strings.Builder, row []Cell) {
 		writeAttribute(b, "title", c.Title)
 		writeAttribute(b, "data-head", head)
 		b.WriteString(">")
-		c.writeTo(b)
+		c.writeTo(b, i < len(t.Columns) && t.Columns[i].Number)
 		b.WriteString("</" + tag + ">")
 	}
 	b.WriteString("</tr>\n")
+}
+
+// cardHead returns what stands before a cell of a card: the heading, with that of the column before if others have
+// the same.
+func (t *Table) cardHead(column int) string {
+	head := func(i int) string { return strings.TrimSpace(t.Columns[i].Head + " " + t.Columns[i].Unit) }
+	for i := range t.Columns {
+		if i != column && head(i) == head(column) {
+			return t.Columns[column-1].Head + ", " + head(column)
+		}
+	}
+	return head(column)
 }
 
 // isShort reports whether the cell fits in half of a card, beside its heading.
@@ -152,7 +164,8 @@ func hasLongWord(text string) bool {
 	return false
 }
 
-func (c *Cell) writeTo(b *strings.Builder) {
+// writeTo writes the cell. The bounds of a number stand below it: beside it they push columns out of sight.
+func (c *Cell) writeTo(b *strings.Builder, number bool) {
 	text := string(c.HTML)
 	switch {
 	case text != "":
@@ -163,6 +176,9 @@ func (c *Cell) writeTo(b *strings.Builder) {
 			strings.ReplaceAll(escape(c.Text), ", ", `,</span> <span class="whole">`) + `</span>`
 	default:
 		text = escape(c.Text)
+		if number {
+			text = strings.Replace(text, " (", "<br>(", 1)
+		}
 	}
 	if IsLocal(c.Href) {
 		text = `<a href="` + html.EscapeString(c.Href) + `">` + text + `</a>`
