@@ -169,6 +169,9 @@ var markdownEscapes = strings.NewReplacer(
 	"<", "&lt;", ">", "&gt;", "&", "&amp;",
 )
 
+// EscapeMarkdown returns text that Markdown shows as it is.
+func EscapeMarkdown(text string) string { return markdownEscapes.Replace(text) }
+
 // writeMarkdown writes a table in Markdown, units in the headings.
 func writeMarkdown(out *bufio.Writer, columns []textColumn, rows int) {
 	line := func(cell func(*textColumn) string) {
@@ -178,7 +181,7 @@ func writeMarkdown(out *bufio.Writer, columns []textColumn, rows int) {
 		}
 		WriteLines(out, MarkupRow+"| "+strings.Join(cells, " | ")+" |")
 	}
-	line(func(c *textColumn) string { return markdownEscapes.Replace(c.heading()) })
+	line(func(c *textColumn) string { return EscapeMarkdown(c.heading()) })
 	line(func(c *textColumn) string {
 		if c.left {
 			return "---"
@@ -186,7 +189,7 @@ func writeMarkdown(out *bufio.Writer, columns []textColumn, rows int) {
 		return "---:"
 	})
 	for i := range rows {
-		line(func(c *textColumn) string { return markdownEscapes.Replace(c.cells[i]) })
+		line(func(c *textColumn) string { return EscapeMarkdown(c.cells[i]) })
 	}
 	WriteLines(out, MarkupRow)
 }
@@ -335,4 +338,21 @@ func Truncate(s string, n int) string {
 	}
 	runes := []rune(s)
 	return string(runes[:n-1]) + "…"
+}
+
+// MostNames is how many names a sentence has at most.
+const MostNames = 10
+
+// NamesText returns the first of so many names, and how many more there are.
+func NamesText(names []string, count int) string {
+	const longest = 24 // characters
+	first := make([]string, min(len(names), MostNames))
+	for i := range first {
+		first[i] = Truncate(names[i], longest)
+	}
+	text := strings.Join(first, ", ")
+	if rest := count - len(first); rest > 0 {
+		text += " and " + FormatCount(rest) + " more"
+	}
+	return text
 }

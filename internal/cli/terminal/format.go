@@ -158,35 +158,37 @@ func commentLines(w *bufio.Writer, text string) {
 	}
 }
 
-// fenceLines copies text in which tables are in Markdown, and puts other lines into blocks of code: they look
-// as on a terminal, and nothing in them acts on the page.
-func fenceLines(w *bufio.Writer, text string) {
-	var block []string
-	flush := func() {
-		for len(block) > 0 && block[len(block)-1] == "" {
-			block = block[:len(block)-1]
-		}
-		if len(block) > 0 {
-			fence := "```"
-			for strings.Contains(strings.Join(block, "\n"), fence) {
-				fence += "`"
-			}
-			report.WriteLines(w, fence)
-			report.WriteLines(w, block...)
-			report.WriteLines(w, fence, "")
-		}
-		block = nil
-	}
+// markdownLines copies text in which tables are in Markdown. Facts become a list, and nothing in the text acts on
+// the page.
+func markdownLines(w *bufio.Writer, text string) {
+	listed := false
 	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
+		line = strings.TrimRight(line, " \n")
 		if row, ok := strings.CutPrefix(line, report.MarkupRow); ok {
-			flush()
+			if listed && row != "" {
+				report.WriteLines(w, "")
+			}
+			listed = false
 			report.WriteLines(w, row)
 			continue
 		}
-		if line != "" || len(block) > 0 {
-			block = append(block, line)
+		name, fact, isFact := strings.Cut(line, "  ")
+		switch fact = strings.TrimSpace(fact); {
+		case line == "":
+		case isFact && name != "" && fact != "":
+			listed = true
+			report.WriteLines(w, "- **"+report.EscapeMarkdown(name)+"** "+report.EscapeMarkdown(fact))
+		case listed && line[0] == ' ':
+			report.WriteLines(w, "  "+report.EscapeMarkdown(strings.TrimSpace(line)))
+		default:
+			if listed {
+				report.WriteLines(w, "")
+			}
+			listed = false
+			report.WriteLines(w, report.EscapeMarkdown(strings.TrimSpace(line)), "")
 		}
 	}
-	flush()
+	if listed {
+		report.WriteLines(w, "")
+	}
 }

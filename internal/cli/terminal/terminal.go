@@ -201,7 +201,7 @@ func (t *Terminal) Print(f func(io.Writer) error) error {
 	if markup == report.LaTeX {
 		commentLines(w, text.String())
 	} else {
-		fenceLines(w, text.String())
+		markdownLines(w, text.String())
 	}
 	return w.Flush()
 }

@@ -216,25 +216,13 @@ func (r *Result) overdueTable(
 	})
 }
 
-// maxNamed is how many jobs a sentence names.
-const maxNamed = 20
-
 // newlyLate names the jobs that are late in this plan only; empty where none is.
 func (r *Result) newlyLate(s *Summary) string {
 	if len(s.NewlyLate) == 0 {
 		return ""
 	}
-	named := s.NewlyLate[:min(len(s.NewlyLate), maxNamed)]
-	names := r.ids(named)
-	for i, name := range names {
-		names[i] = report.Truncate(name, maxName)
-	}
-	more := ""
-	if rest := len(s.NewlyLate) - len(named); rest > 0 {
-		more = " and " + report.FormatCount(rest) + " more"
-	}
 	return report.Plural(len(s.NewlyLate), "job is late here that isn't", "jobs are late here that aren't") +
-		" at default clocks, first come, first served: " + strings.Join(names, ", ") + more + "."
+		" at default clocks, first come, first served: " + report.NamesText(r.ids(s.NewlyLate), len(s.NewlyLate)) + "."
 }
 
 // dueParts returns the jobs past their due times, on a page.
