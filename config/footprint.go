@@ -38,6 +38,11 @@ func (f *Factors) Footprint(energy dvfsmodel.Joule) Footprint {
 	}
 }
 
+// Plus returns the sum of two.
+func (f Footprint) Plus(g Footprint) Footprint {
+	return Footprint{KWh: f.KWh + g.KWh, Carbon: f.Carbon + g.Carbon, Water: f.Water + g.Water, Cost: f.Cost + g.Cost}
+}
+
 // StatedFootprint is a [Footprint] that tells factors of 0 apart: nil is unknown.
 type StatedFootprint struct {
 	Cost   *float64 // in the factors' currency
@@ -48,13 +53,13 @@ type StatedFootprint struct {
 // Stated returns the footprint of an energy, as far as factors are stated.
 func (f *Factors) Stated(energy dvfsmodel.Joule) (s StatedFootprint) {
 	all := f.Footprint(energy)
-	if f.CostPerKWh > 0 {
+	if f.CostPerKWh != 0 { // prices are below 0 at times
 		s.Cost = &all.Cost
 	}
-	if f.CarbonPerKWh > 0 {
+	if f.CarbonPerKWh != 0 {
 		s.Carbon = &all.Carbon
 	}
-	if f.WaterPerKWh > 0 {
+	if f.WaterPerKWh != 0 {
 		s.Water = &all.Water
 	}
 	return s

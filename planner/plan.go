@@ -90,6 +90,16 @@ type PlannedNode struct {
 	On    []Interval
 }
 
+// End returns when the last node goes off.
+func (plan *Plan) End() (end float64) {
+	for n := range plan.Nodes {
+		for _, on := range plan.Nodes[n].On {
+			end = max(end, on.To)
+		}
+	}
+	return end
+}
+
 // NodeNumbers returns each node's number among those of its class, from 0: the class and this number name a
 // node. Nodes of a plan themselves are numbered over all classes.
 func (plan *Plan) NodeNumbers() []int32 {

@@ -51,6 +51,7 @@ func compareCommand(t *terminal.Terminal) *cli.Command {
 				"separated by commas", Value: "1"},
 			setup.TimeLimitFlag("`TIME` that each policy may take, such as 10s, in place of a number "+
 				"of evaluations"),
+			setup.AtFlag("prices by the hour"),
 			terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		),
 		Action: t.Runs(terminal.Takes(1, maxBatches, "one batch file or several", runCompare)),
@@ -111,6 +112,7 @@ func runCompare(t *terminal.Terminal, c *cli.Context) error {
 		return err
 	}
 	warnUnfinished(t, c, runs)
+	warnOfPrices(t, variants, runs)
 	return t.WithHTML(c, func(w io.Writer) error {
 		return planreport.WriteComparePage(w, newComparePage(t, c, variants, runs))
 	}, func() error {
@@ -140,6 +142,9 @@ func variantsOf(t *terminal.Terminal, c *cli.Context, s *setup.Setup) ([]variant
 			quiet = t
 		}
 		if err := sized.Join(quiet, c, int(l)); err != nil {
+			return nil, err
+		}
+		if err := errors.Join(sized.PriceEnergy(quiet, c), sized.CheckClock(c)); err != nil {
 			return nil, err
 		}
 		some, err := policyVariants(c, &sized, l)
@@ -321,6 +326,18 @@ func warnUnfinished(t *terminal.Terminal, c *cli.Context, runs []planreport.Run)
 		why = fmt.Sprintf("--time-limit gives each row %v", c.Duration("time-limit"))
 	}
 	t.Notef("unfinished: %s (%s)", strings.Join(names, ", "), why)
+}
+
+// warnOfPrices warns, once for each batch, of times for which nobody says what energy costs.
+func warnOfPrices(t *terminal.Terminal, variants []variant, runs []planreport.Run) {
+	end, shared := 0.0, false
+	for i := range runs {
+		end, shared = max(end, runs[i].Summary.End), shared || runs[i].Summary.Shared > 0
+		if s := variants[i].setup; i+1 == len(runs) || variants[i+1].setup.Rates != s.Rates {
+			s.WarnOfPrices(t, end, shared)
+			end, shared = 0, false
+		}
+	}
 }
 
 // addReferences plans what some of the variants are held against, once for those of the same

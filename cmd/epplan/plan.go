@@ -207,6 +207,9 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	}
 	noteCut(t, c, plan, &against)
 	plan.Warnings = append(plan.Warnings, s.Warnings...)
+	if wished == nil {
+		s.WarnOfPrices(t, plan.End(), plan.Shared != nil)
+	}
 	result := s.ResultOf(plan, against)
 	result.Frontier, result.EveryWarning = frontier, t.EveryWarning
 	if limit != nil {
@@ -235,10 +238,14 @@ func beginSearch(t *terminal.Terminal, c *cli.Context) (search context.Context, 
 	}
 }
 
-// hoursAndBudget returns what --slack and --budget ask for, each nil where it isn't given.
+// hoursAndBudget finds out what energy costs, and returns what --slack and --budget ask for, each nil where it
+// isn't given.
 func hoursAndBudget(t *terminal.Terminal, c *cli.Context, s *setup.Setup, pol *planner.Policy) (
 	wished *setup.Hours, limit *setup.PowerBudget, err error,
 ) {
+	if err = s.PriceEnergy(t, c); err != nil {
+		return nil, nil, err
+	}
 	if wished, err = s.Hours(t, c); err == nil {
 		limit, err = s.PowerBudget(t, c)
 	}

@@ -179,12 +179,8 @@ func (s *Series) MeanFactors(from time.Time, long time.Duration, constant *confi
 	long = max(long, time.Second)
 	until := from.Add(long)
 	first := max(0, s.index(from))
-	for _, one := range []struct {
-		to   *float64
-		kind Kind
-	}{
-		{&out.CarbonPerKWh, Carbon}, {&out.WaterPerKWh, water}, {&out.CostPerKWh, Money},
-	} {
+	for kind := range kinds {
+		to := factorOf(&out, Kind(kind))
 		sum, stated := 0.0, 0.0
 		for i := first; i < len(s.factors) && s.times[i].Before(until); i++ {
 			begin, end := s.times[i], s.times[i+1]
@@ -194,13 +190,13 @@ func (s *Series) MeanFactors(from time.Time, long time.Duration, constant *confi
 			if end.After(until) {
 				end = until
 			}
-			if v := s.factors[i].of(one.kind); !math.IsNaN(v) && end.After(begin) {
+			if v := s.factors[i].of(Kind(kind)); !math.IsNaN(v) && end.After(begin) {
 				sum += v * end.Sub(begin).Seconds()
 				stated += end.Sub(begin).Seconds()
 			}
 		}
 		if stated > 0 {
-			*one.to = (sum + *one.to*(long.Seconds()-stated)) / long.Seconds()
+			*to = (sum + *to*(long.Seconds()-stated)) / long.Seconds()
 		}
 	}
 	return out
@@ -215,6 +211,20 @@ const (
 	Carbon
 	water // litres
 )
+
+// kinds names them for people.
+var kinds = [...]string{Money: "money", Carbon: "CO2", water: "water"}
+
+func factorOf(f *config.Factors, kind Kind) *float64 {
+	switch kind {
+	case Carbon:
+		return &f.CarbonPerKWh
+	case water:
+		return &f.WaterPerKWh
+	default:
+		return &f.CostPerKWh
+	}
+}
 
 // States reports whether some row states the factor.
 func (s *Series) States(kind Kind) bool {
@@ -233,20 +243,24 @@ func (v factorValues) of(kind Kind) float64 {
 }
 
 // Prices returns what a joule of the computers costs over time, seconds from a moment on, the site's overhead
-// included; where a row doesn't state it, by the constant factor. Before the first row its price holds, behind
-// the last one those of the 24 hours before, until so long after it and after the moment; known is until when
-// they are the series' own.
+// included; where a row doesn't state it, by the constant factor, else by the row before. Before the first row
+// its price holds, behind the last one those of the 24 hours before, until so long after it and after the
+// moment; known is until when they are the series' own.
 func (s *Series) Prices(
 	kind Kind, from time.Time, long time.Duration, constant *config.Factors,
 ) (prices hours.Prices, known float64) {
 	const joules, day = 3.6e6, 24 * time.Hour
-	usual := constant.CostPerKWh
-	if kind == Carbon {
-		usual = constant.CarbonPerKWh
+	usual := *factorOf(constant, kind)
+	carried := usual == 0
+	if i := slices.IndexFunc(s.factors, func(v factorValues) bool { return !math.IsNaN(v.of(kind)) }); carried && i >= 0 {
+		usual = s.factors[i].of(kind)
 	}
 	add := func(at time.Time, value float64) {
-		if math.IsNaN(value) {
+		switch {
+		case math.IsNaN(value):
 			value = usual
+		case carried:
+			usual = value
 		}
 		prices.Function = append(prices.Function, steps.Step[float64]{
 			From: at.Sub(from).Seconds(), Value: value / joules * max(1, constant.PUE),

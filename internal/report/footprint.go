@@ -12,25 +12,29 @@ import (
 
 // FootprintText returns the cost, carbon and water of an energy; "" without factors.
 func FootprintText(f *config.Factors, energy dvfsmodel.Joule) string {
+	stated := f.Stated(energy)
+	return StatedText(&stated, f.Currency)
+}
+
+// StatedText returns what is stated of a footprint.
+func StatedText(f *config.StatedFootprint, currency string) string {
 	const maxCurrency = 200 // bytes
-	all := f.Footprint(energy)
 	var parts []string
-	if f.CostPerKWh > 0 {
-		cost := AmountText(all.Cost)
-		if math.Abs(all.Cost) >= 1000 {
-			cost = FormatCount(int(math.Round(all.Cost))) // no cents
+	if f.Cost != nil {
+		cost := AmountText(*f.Cost)
+		if math.Abs(*f.Cost) >= 1000 {
+			cost = FormatCount(int(math.Round(*f.Cost))) // no cents
 		}
-		currency := f.Currency
 		if len(currency) > maxCurrency {
 			currency = currency[:maxCurrency]
 		}
 		parts = append(parts, cost+" "+queue.Printable(currency))
 	}
-	if f.CarbonPerKWh > 0 {
-		parts = append(parts, largeText(all.Carbon/1000, "kg", "t")+" of CO2")
+	if f.Carbon != nil {
+		parts = append(parts, largeText(*f.Carbon/1000, "kg", "t")+" of CO2")
 	}
-	if f.WaterPerKWh > 0 {
-		parts = append(parts, largeText(all.Water, "l", "m³")+" of water")
+	if f.Water != nil {
+		parts = append(parts, largeText(*f.Water, "l", "m³")+" of water")
 	}
 	return strings.Join(parts, ", ")
 }

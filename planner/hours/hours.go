@@ -23,12 +23,7 @@ func (pr Prices) Cost(p *planner.Problem, plan *planner.Plan) (float64, error) {
 	if plan.Shared != nil {
 		return 0, ErrShared
 	}
-	cost, end := 0.0, 0.0
-	for n := range plan.Nodes {
-		for _, on := range plan.Nodes[n].On {
-			end = max(end, on.To)
-		}
-	}
+	cost, end := 0.0, plan.End()
 	for i := range plan.Assignments {
 		a := &plan.Assignments[i]
 		if a.Node < 0 {

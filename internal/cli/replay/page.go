@@ -18,11 +18,12 @@ func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *HistoryReport)
 	out := &page.Report{
 		Title: "What " + setup.BatchName(h.name) + " would have cost", Lead: r.verdict(last),
 		Foot: h.terminal.Provenance(h.setup.Inputs(c, h.name)...),
-		Parts: []any{
-			r.facts(), r.policyTable().Page("A row for each policy",
-				fmt.Sprintf("Medians of %d draws of how workloads respond to clocks; between the bounds "+
-					"are 90 %% of them. Saved is against the first row.", r.Draws), -1),
-		},
+		Parts: []any{r.facts(), r.policyTable().Page("A row for each policy",
+			fmt.Sprintf("Medians of %d draws of how workloads respond to clocks; between the bounds "+
+				"are 90 %% of them. Saved is against the first row.", r.Draws), -1)},
+	}
+	if costs := r.costTable(); costs != nil {
+		out.Parts = append(out.Parts, costs.Page(costCaption, "Medians of the draws.", -1))
 	}
 	if lines := queue.WarningLines(h.warnings, h.terminal.EveryWarning); len(lines) > 0 {
 		out.Parts = append(out.Parts, &page.Notice{Kind: page.Warn, Text: "The replay warns:", Items: lines})
@@ -75,12 +76,16 @@ func groupPage(name, policy string, list []historyGroup) *page.Table {
 
 // verdict returns the replay in words, by its last policy.
 func (r *HistoryReport) verdict(p *historyPolicy) string {
+	costs := ""
+	if text := p.text(); text != "" {
+		costs = " Its energy would have cost " + text + "; saved: " + p.savedText() + "."
+	}
 	return fmt.Sprintf("%s replayed. Under %s the cluster would have used %s less than at default clocks, "+
 		"first come, first served: %s of the draws of how workloads respond say between %s and %s. Jobs "+
 		"would have waited %s on average, and run %.3f times as long.",
 		report.Plural(r.Jobs, "job"), p.Policy, report.FormatPercent(p.Saved.Value), "90 %",
 		report.FormatPercent(p.Saved.Low), report.FormatPercent(p.Saved.High),
-		report.FormatClock(p.MeanWait.Value), p.Stretch.Value) + fmt.Sprintf(" At the best clocks that are "+
+		report.FormatClock(p.MeanWait.Value), p.Stretch.Value) + costs + fmt.Sprintf(" At the best clocks that are "+
 		"the same for all jobs of a GPU model it would have been %s less.",
 		report.FormatPercent(r.Policies[1].Saved.Value)) + r.reservations()
 }

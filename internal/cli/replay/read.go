@@ -134,6 +134,13 @@ func Run(t *terminal.Terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	end := 0.0
+	for i := range runs {
+		for k := range runs[i].draws {
+			end = max(end, runs[i].draws[k].End)
+		}
+	}
+	h.setup.WarnOfPrices(h.terminal, end, false)
 	return h.print(c, runs)
 }
 
@@ -243,6 +250,10 @@ func (h *historyReplay) join(c *cli.Context) error {
 		}
 	}
 	if h.setup.Problem, err = h.problemFor(nil); err != nil {
+		return err
+	}
+	batch.Start = h.begin
+	if err := h.setup.PriceEnergy(h.terminal, c); err != nil {
 		return err
 	}
 	h.terminal.Warn(h.warnings)

@@ -204,7 +204,7 @@ func TestNumberedJobsAreOneWorkload(t *testing.T) {
 func TestTheHeadOfAReplaySaysWhatLowerClocksRanOverLimitsAndWhatWasNotPlaced(t *testing.T) {
 	r := &HistoryReport{Scale: 1, LoggedWaitS: 1803, Policies: []historyPolicy{
 		{Policy: "baseline", MeanWait: report.Interval{Value: 884_203}},
-		{Policy: "constant", NotPlaced: 27},
+		{Policy: "constant", NotPlaced: 27, NotPlacedJobs: []string{"7", "9"}},
 		{Policy: "edl", OverLimit: report.Interval{Value: 200, Low: 84, High: 242}},
 	}}
 	text := r.headText()
@@ -212,7 +212,7 @@ func TestTheHeadOfAReplaySaysWhatLowerClocksRanOverLimitsAndWhatWasNotPlaced(t *
 		"Cluster     jobs wait far longer than in the log: 245:36:43 at default clocks, 0:30:03 by the log\n",
 		"Waiting     0:30:03 on average by the log\n",
 		"Limits      jobs run over their time limits by lower clocks: 200 (84 to 242) under edl; " +
-			"jobs not placed, so that savings are of unequal work: 27 under constant\n",
+			"jobs not placed, so that savings are of unequal work: 27 under constant (7, 9 and 25 more)\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q isn't in\n%s", want, text)

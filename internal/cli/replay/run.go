@@ -7,10 +7,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/cli/setup"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/tune"
@@ -31,6 +33,9 @@ type historyCost struct {
 	Stretch       float64 // run time by the one at default clocks, all jobs together
 	OverLimit     int     // jobs that would have broken their limit
 	Unplaced      int
+	UnplacedJobs  []string         // the first of them
+	Spent         config.Footprint // on Total
+	End           float64          // s
 	Groups        [2]map[string]groupCost
 }
 
@@ -38,6 +43,7 @@ type groupCost struct {
 	Jobs   int // one that is split counts once
 	Tasks  int // one for each of its nodes
 	Joules float64
+	Spent  config.Footprint
 	Wait   float64 // s, of all
 }
 
@@ -170,7 +176,13 @@ func (h *historyReplay) planCost(
 }
 
 func (h *historyReplay) costOf(p *planner.Problem, plan *planner.Plan) *historyCost {
-	c := &historyCost{Total: float64(plan.Ledger.Total()), Unplaced: len(plan.Unplaced)}
+	c := &historyCost{Total: float64(plan.Ledger.Total()), Unplaced: len(plan.Unplaced), End: plan.End()}
+	rates := h.setup.Rates
+	factors := rates.Of(p, plan)
+	c.Spent = factors.Footprint(plan.Ledger.Total())
+	for _, u := range plan.Unplaced[:min(len(plan.Unplaced), report.MostNames)] {
+		c.UnplacedJobs = append(c.UnplacedJobs, h.past[h.jobs[u.Task].past].JobID)
+	}
 	for g := range c.Groups {
 		c.Groups[g] = make(map[string]groupCost)
 	}
@@ -184,6 +196,8 @@ func (h *historyReplay) costOf(p *planner.Problem, plan *planner.Plan) *historyC
 		j, past := &h.jobs[i], &h.past[h.jobs[i].past]
 		energy, wait := float64(a.Energy(&p.Tasks[i])), a.Start-p.Tasks[i].Arrival
 		took, would = took+a.End-a.Start, would+j.span
+		factors := rates.During(planner.Interval{From: a.Start, To: a.End})
+		spent := factors.Footprint(dvfsmodel.Joule(energy))
 		c.Jobs += energy
 		c.Wait += wait
 		c.Longest = max(c.Longest, wait)
@@ -196,6 +210,7 @@ func (h *historyReplay) costOf(p *planner.Problem, plan *planner.Plan) *historyC
 				one.Jobs++
 			}
 			one.Joules += energy
+			one.Spent = one.Spent.Plus(spent)
 			one.Wait += wait
 			c.Groups[g][name] = one
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/cli/terminal"
 	"github.com/epplan/epplan/internal/report"
@@ -49,9 +50,9 @@ type historyPolicy struct {
 	Stretch   report.Interval `json:"run_time_stretch"` // by run times at default clocks
 	OverLimit report.Interval `json:"over_limit"`
 	NotPlaced int             `json:"not_placed"`
-	Cost      *float64        `json:"cost,omitempty"` // of the cluster's energy, where a price is stated
-	Carbon    *float64        `json:"carbon_g,omitempty"`
-	costText  string
+	// NotPlacedJobs are the first jobs without a place, of the draw with most of them.
+	NotPlacedJobs []string `json:"not_placed_jobs,omitempty"`
+	footprint              // of the cluster's energy
 	// Clocks are those of all jobs of a GPU model, where they are the same.
 	Clocks     map[string]clockPair `json:"clocks,omitempty"`
 	Users      []historyGroup       `json:"users"`
@@ -64,12 +65,13 @@ type clockPair struct {
 }
 
 type historyGroup struct {
-	Name     string          `json:"name"`
-	Jobs     int             `json:"jobs"`
-	Tasks    int             `json:"tasks"` // one for each node of a job that is split
-	Energy   report.Interval `json:"job_energy_j"`
-	Saved    report.Interval `json:"job_saved"`
-	MeanWait report.Interval `json:"mean_wait_s"`
+	Name      string          `json:"name"`
+	Jobs      int             `json:"jobs"`
+	Tasks     int             `json:"tasks"` // one for each node of a job that is split
+	Energy    report.Interval `json:"job_energy_j"`
+	Saved     report.Interval `json:"job_saved"`
+	MeanWait  report.Interval `json:"mean_wait_s"`
+	footprint                 // of Energy
 }
 
 type historyGroups struct {
@@ -128,13 +130,10 @@ func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
 		Longest:   of(func(c *historyCost) float64 { return c.Longest }),
 		Stretch:   of(func(c *historyCost) float64 { return c.Stretch }),
 		OverLimit: of(func(c *historyCost) float64 { return float64(c.OverLimit) }),
-		NotPlaced: int(of(func(c *historyCost) float64 { return float64(c.Unplaced) }).High),
 	}
-	if f := h.setup.Factors(); f != nil {
-		stated := f.Stated(dvfsmodel.Joule(p.Energy.Value))
-		p.Cost, p.Carbon = stated.Cost, stated.Carbon
-		p.costText = report.FootprintText(f, dvfsmodel.Joule(p.Energy.Value))
-	}
+	worst := slices.MaxFunc(run.draws, func(a, b historyCost) int { return cmp.Compare(a.Unplaced, b.Unplaced) })
+	p.NotPlaced, p.NotPlacedJobs = worst.Unplaced, worst.UnplacedJobs
+	p.footprint = h.footprint(run, base, func(c *historyCost) config.Footprint { return c.Spent })
 	if run.clocks != nil {
 		p.Clocks = make(map[string]clockPair, len(run.clocks))
 		for model, at := range run.clocks {
@@ -155,10 +154,11 @@ func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
 func (h *historyReplay) group(run, base *historyRun, g int, name string) historyGroup {
 	at := func(r *historyRun, draw int) groupCost { return r.draws[draw].Groups[g][name] }
 	return historyGroup{
-		Name:   name,
-		Jobs:   at(run, 0).Jobs,
-		Tasks:  at(run, 0).Tasks,
-		Energy: report.IntervalOf(h.draws, func(i int) float64 { return at(run, i).Joules }),
+		footprint: h.footprint(run, base, func(c *historyCost) config.Footprint { return c.Groups[g][name].Spent }),
+		Name:      name,
+		Jobs:      at(run, 0).Jobs,
+		Tasks:     at(run, 0).Tasks,
+		Energy:    report.IntervalOf(h.draws, func(i int) float64 { return at(run, i).Joules }),
 		Saved: report.IntervalOf(h.draws,
 			func(i int) float64 { return 1 - at(run, i).Joules/at(base, i).Joules }),
 		MeanWait: report.IntervalOf(h.draws, func(i int) float64 {
@@ -187,6 +187,14 @@ func (h *historyReplay) printReport(c *cli.Context, r *HistoryReport) error {
 	}
 	if err := h.terminal.PrintTable(c, table); err != nil {
 		return err
+	}
+	if costs := r.costTable(); costs != nil {
+		if err := h.terminal.PrintText("\n" + costCaption + ":\n"); err != nil {
+			return err
+		}
+		if err := h.terminal.PrintTable(c, costs); err != nil {
+			return err
+		}
 	}
 	last := r.lastPolicy()
 	for _, group := range last.groups() {
@@ -239,6 +247,9 @@ func (r *HistoryReport) headText() string {
 			report.Plural(r.Left.Uneven, "job"))
 	}
 	report.WriteRow(&b, "Energy", "%s", r.energyText())
+	if text := r.costText(); text != "" {
+		report.WriteRow(&b, "Cost", "%s", text)
+	}
 	report.WriteRow(&b, "Constant", "%s", r.constantClocksText())
 	report.WriteRow(&b, "Waiting", "%s", r.waitingText())
 	if text := r.limitsText(); text != "" {
@@ -307,15 +318,7 @@ func (r *HistoryReport) policyTable() *report.Table {
 		row.Add(report.Column{Head: "run times", Note: "× default"}, bounds(p.Stretch, 1, 3))
 		row.Add(report.Column{Head: "over limit", Note: "jobs"}, bounds(p.OverLimit, 1, 0))
 		row.Add(report.Column{Key: "not_placed", Head: "not placed", Note: "jobs"}, report.Count(p.NotPlaced))
-		if p.costText != "" {
-			row.Add(report.Column{Head: "cost", Left: true}, report.Text(p.costText))
-		}
-		if p.Cost != nil {
-			row.Add(report.Column{Key: "cost"}, report.Number(*p.Cost))
-		}
-		if p.Carbon != nil {
-			row.Add(report.Column{Key: "carbon_g"}, report.Number(*p.Carbon))
-		}
+		p.addKeys(row)
 		row.Add(report.Column{Key: "energy_j"}, report.Number(p.Energy.Value))
 		row.Add(report.Column{Key: "energy_low_j"}, report.Number(p.Energy.Low))
 		row.Add(report.Column{Key: "energy_high_j"}, report.Number(p.Energy.High))
@@ -334,6 +337,9 @@ func groupTable(name string, list []historyGroup) *report.Table {
 		row.Add(report.Column{Head: "jobs"}, report.Count(g.Jobs))
 		row.Add(report.Column{Head: "energy", Note: "kWh"}, kilowattHours(g.Energy))
 		row.Add(report.Column{Head: "saved", Note: "%"}, report.Text(g.Saved.Text(100, 1)))
+		if g.Cost != nil {
+			row.Add(report.Column{Head: "cost", Note: g.Currency}, report.Text(report.AmountText(*g.Cost)))
+		}
 		row.Add(report.Column{Head: "mean wait", Note: "h:mm:ss"}, report.Text(g.MeanWait.Clock()))
 	})
 }
@@ -379,7 +385,8 @@ func (r *HistoryReport) limitsText() string {
 			over = append(over, p.OverLimit.Text(1, 0)+" under "+p.Policy)
 		}
 		if p.NotPlaced > 0 {
-			unplaced = append(unplaced, fmt.Sprintf("%d under %s", p.NotPlaced, p.Policy))
+			unplaced = append(unplaced, fmt.Sprintf("%d under %s (%s)", p.NotPlaced, p.Policy,
+				report.NamesText(p.NotPlacedJobs, p.NotPlaced)))
 		}
 	}
 	if len(over) > 0 {

@@ -30,7 +30,7 @@ func HoursFlags() []cli.Flag {
 			Usage: "`TIME` by which jobs without a deadline may begin later, such as 4h, if energy is then cheaper or " +
 				"cleaner by [factors] series",
 		},
-		AtFlag("--slack and --budget FILE"),
+		AtFlag("prices by the hour, --slack and --budget FILE"),
 	}
 }
 
@@ -39,6 +39,54 @@ func AtFlag(others string) cli.Flag {
 	return &cli.StringFlag{
 		Name: "at", DefaultText: "the batch's first date; Slurm's queue: now",
 		Usage: "`TIME` of the batch's second 0, for " + others + ": RFC 3339, +2h or 18:00",
+	}
+}
+
+// PriceEnergy finds out what energy costs in plans of the problem, and warns of what nobody says.
+func (s *Setup) PriceEnergy(t *terminal.Terminal, c *cli.Context) error {
+	file := s.Config.FactorSeriesFile()
+	var begin time.Time
+	var err error
+	if file != "" {
+		s.clocked = true
+		begin, err = s.batchStart(c)
+	}
+	if err != nil {
+		return err
+	}
+	if s.Rates, err = factors.NewRates(&s.Config.Factors, file, begin, s.LastArrival()); err != nil {
+		t.Message("warning", err.Error())
+	}
+	return nil
+}
+
+// LastArrival returns when the last job arrives, seconds.
+func (s *Setup) LastArrival() (last float64) {
+	for i := range s.Problem.Tasks {
+		last = max(last, s.Problem.Tasks[i].Arrival)
+	}
+	return last
+}
+
+// WarnOfPrices warns if plans go on when the series has no prices, or share GPUs by profile.
+func (s *Setup) WarnOfPrices(t *terminal.Terminal, end float64, shared bool) {
+	if s.Rates == nil || s.Rates.Known.Len() == 0 {
+		return
+	}
+	file, known := s.Config.FactorSeriesFile(), s.Rates.Known
+	clock := func(seconds float64) time.Duration {
+		return time.Duration(seconds * float64(time.Second)).Round(time.Second)
+	}
+	if known.To < end {
+		t.Message("warning", fmt.Sprintf("%s ends %s after second 0 of the jobs: the prices of its last day are "+
+			"repeated", file, clock(known.To)))
+	}
+	if known.From > 0 {
+		t.Message("warning", fmt.Sprintf("%s begins %s after second 0 of the jobs: its first prices hold before",
+			file, clock(known.From)))
+	}
+	if shared {
+		t.Message("warning", "jobs that share GPUs by profile: nothing is priced by the hour")
 	}
 }
 
@@ -121,6 +169,14 @@ func (s *Setup) CheckClock(c *cli.Context) error {
 // clockStart returns when the second 0 of the batch is, for the times of a flag.
 func (s *Setup) clockStart(c *cli.Context, flag string) (begin time.Time, err error) {
 	s.clocked = true
+	if begin, err = s.batchStart(c); err == nil && begin.IsZero() {
+		err = terminal.Usagef("--%s: arrivals are no dates with a zone, want --at TIME for when their second 0 is", flag)
+	}
+	return begin, err
+}
+
+// batchStart returns when the second 0 of the batch is; zero: nobody says.
+func (s *Setup) batchStart(c *cli.Context) (begin time.Time, err error) {
 	now := time.Now()
 	if text := c.String("at"); text != "" {
 		if begin, err = slurm.TimeAt(text, now); err != nil {
@@ -133,10 +189,6 @@ func (s *Setup) clockStart(c *cli.Context, flag string) (begin time.Time, err er
 	}
 	if !s.QueueAt.IsZero() {
 		begin = s.QueueAt
-	}
-	if begin.IsZero() {
-		return begin, terminal.Usagef("--%s: arrivals are no dates with a zone, want --at TIME for when their "+
-			"second 0 is", flag)
 	}
 	return begin, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/cli/terminal"
+	"github.com/epplan/epplan/internal/factors"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/trace/joblog"
@@ -43,8 +44,9 @@ type Setup struct {
 	Params         policy.Params
 	flagParams     []string // numbers of the policy that flags say, such as theta
 	Seed           uint64
-	QueueAt        time.Time // when Slurm's queue was what is planned; zero: it is a file
-	clocked        bool      // something asked for when the batch's second 0 is
+	QueueAt        time.Time      // when Slurm's queue was what is planned; zero: it is a file
+	clocked        bool           // something asked for when the batch's second 0 is
+	Rates          *factors.Rates // what energy costs; nil: nobody says
 }
 
 // Read reads the batch and everything that it is planned with.
@@ -451,14 +453,6 @@ func (s *Setup) References(ctx context.Context, of *planner.Policy) (r policy.Re
 	return r, err
 }
 
-// Factors are what a kilowatt-hour costs; nil: it changes over time.
-func (s *Setup) Factors() *config.Factors {
-	if s.Config == nil || s.Config.Factors.Series != "" {
-		return nil
-	}
-	return &s.Config.Factors
-}
-
 // ResultOf returns a plan with what it is held against.
 func (s *Setup) ResultOf(plan *planner.Plan, against policy.References) *planreport.Result {
 	r := &planreport.Result{
@@ -466,7 +460,7 @@ func (s *Setup) ResultOf(plan *planner.Plan, against policy.References) *planrep
 		Constant: against.Constant, AlwaysOn: against.AlwaysOn,
 		Bound: bound.Of(s.Problem, plan), QueueAt: s.QueueAt,
 	}
-	r.Factors = s.Factors()
+	r.Rates = s.Rates
 	if r.Baseline = planner.DefaultEnergy(s.Problem, plan); against.FCFS != nil {
 		r.Baseline = against.FCFS.Ledger.Total()
 	}

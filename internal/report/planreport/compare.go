@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/report"
 )
 
@@ -118,9 +117,12 @@ func (r *Run) shownValues(sharing bool) []report.Value {
 	if sharing && r.Planned() {
 		slowed = report.Count(s.Slowed)
 	}
-	if s.Factors.CostPerKWh > 0 && r.Planned() {
-		money := config.Factors{CostPerKWh: s.Factors.CostPerKWh, Currency: s.Factors.Currency, PUE: s.Factors.PUE}
-		cost = report.Text(report.FootprintText(&money, s.Energy))
+	if r.Planned() {
+		money := s.Factors
+		if money.CostPerKWh != 0 {
+			money.CarbonPerKWh, money.WaterPerKWh = 0, 0
+		}
+		cost = report.NonEmpty(report.FootprintText(&money, s.Energy))
 	}
 	if s.WorstSlowdown > 0 {
 		slowdown = factorValue(s.WorstSlowdown)

@@ -141,6 +141,7 @@ func costs(s *Summary) []jsonField {
 	}
 	return []jsonField{
 		{key: "cost", value: number(stated.Cost)},
+		{key: "currency", value: report.NonEmpty(s.Factors.Currency)},
 		{key: "carbon_g", value: number(stated.Carbon)},
 		{key: "water_l", value: number(stated.Water)},
 	}

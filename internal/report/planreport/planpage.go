@@ -135,8 +135,8 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	}
 	if cost := report.FootprintText(&s.Factors, s.Energy); cost != "" && planned > 0 {
 		tile := page.Tile{Label: "Cost", Value: cost}
-		if s.Baseline > 0 {
-			tile.Note = "at default clocks " + report.FootprintText(&s.Factors, s.Baseline)
+		if base := s.baselineCost(); base != "" {
+			tile.Note = "at default clocks " + base
 		}
 		tiles = append(tiles, tile)
 	}
@@ -169,7 +169,7 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	tiles = append(tiles, jobs, late)
 	if rest := s.PastDue - s.Misses; rest > 0 {
 		tiles = append(tiles, page.Tile{
-			Label: "Past due", Value: report.FormatCount(rest), Note: "of planned jobs, deadlines kept",
+			Label: "Due times missed", Value: report.FormatCount(rest), Note: "by further jobs, which keep their deadlines",
 			Kind: page.Warn,
 		})
 	}

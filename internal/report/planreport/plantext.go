@@ -152,13 +152,28 @@ func costText(s *Summary) string {
 	if text == "" {
 		return ""
 	}
+	if s.Factors.Series != "" {
+		text += ", by the hour"
+	}
 	if s.Factors.PUE > 1 {
 		text += fmt.Sprintf(", with a PUE of %v", s.Factors.PUE)
 	}
-	if s.Baseline > 0 {
-		text += "; at default clocks " + report.FootprintText(&s.Factors, s.Baseline)
+	if base := s.baselineCost(); base != "" {
+		text += "; at default clocks " + base
 	}
 	return text
+}
+
+// baselineCost returns the cost of the energy at default clocks, "" if nobody knows when it is used.
+func (s *Summary) baselineCost() string {
+	factors := &s.Factors
+	if s.Reference != nil {
+		factors = &s.Reference.Factors
+	}
+	if s.Baseline <= 0 || s.Reference == nil && factors.Series != "" {
+		return ""
+	}
+	return report.FootprintText(factors, s.Baseline)
 }
 
 // budgetText says what a power budget costs.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/factors"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
@@ -33,10 +34,9 @@ type Result struct {
 	Free     *planner.Plan
 	Hours    *Hours // jobs that could wait for cheap or clean hours; nil: none could
 	Frontier Frontier
-	// Factors are what a kilowatt-hour costs; nil: nobody says, or it changes over time.
-	Factors  *config.Factors
-	AlwaysOn bool      // nodes never sleep, neither in the plan nor in what it is held against
-	QueueAt  time.Time // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
+	Rates    *factors.Rates // what energy costs; nil: nobody says
+	AlwaysOn bool           // nodes never sleep, neither in the plan nor in what it is held against
+	QueueAt  time.Time      // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
 	// EveryWarning has each warning of the plan written, not one line for each kind.
 	EveryWarning bool
 
@@ -99,7 +99,8 @@ type Summary struct {
 	// no job's was.
 	MaxTurnaround float64
 
-	Factors config.Factors // what a kilowatt-hour costs; zero: nobody says
+	// Factors are what a kilowatt-hour of the plan costs on average; zero: nobody says.
+	Factors config.Factors
 
 	Reference *Summary // first come, first served at default clocks; nil: not known
 	Easy      *Summary // EASY backfilling at default clocks; nil: not known
@@ -272,7 +273,7 @@ func Summarise(r *Result) Summary {
 		if plan == nil || !leaveOutTheSame(plan, r.Plan) {
 			return nil
 		}
-		other := (&Result{Problem: r.Problem, Plan: plan, Baseline: r.Baseline}).summary()
+		other := (&Result{Problem: r.Problem, Plan: plan, Baseline: r.Baseline, Rates: r.Rates}).summary()
 		return &other
 	}
 	s.addIntervals(r)
@@ -315,10 +316,7 @@ func (r *Result) summary() Summary {
 		Energy:     l.Total(), Run: l.Run, Idle: l.Idle, TurnOn: l.TurnOn, Host: l.Host, Sleep: l.Sleep,
 		Baseline: r.Baseline, Bound: r.Bound.Value, PastDue: len(r.Plan.PastDue(r.Problem)),
 		Objective: r.Problem.Cost(r.Plan), ObjectiveBound: r.Bound.Cost, ObjectiveUnit: r.Problem.CostUnit(),
-		Clocks: r.Plan.Clocks, MaxTurnaround: r.Problem.MaxTurnaround,
-	}
-	if r.Factors != nil {
-		s.Factors = *r.Factors
+		Clocks: r.Plan.Clocks, MaxTurnaround: r.Problem.MaxTurnaround, Factors: r.Rates.Of(r.Problem, r.Plan),
 	}
 	first := math.Inf(1)
 	waits, turnarounds := make([]float64, 0, s.JobsTotal), make([]float64, 0, s.JobsTotal)

@@ -99,6 +99,7 @@ type figuresOfAPlan struct {
 	GPUsUsed         *int            `json:"gpus_used"`
 	EndS             *float64        `json:"end_s"`
 	Cost             *float64        `json:"cost"`
+	Currency         *string         `json:"currency"`
 	CarbonG          *float64        `json:"carbon_g"`
 	WaterL           *float64        `json:"water_l"`
 	Baseline         *AgainstOutput  `json:"baseline"` // first come, first served at default clocks
