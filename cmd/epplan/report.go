@@ -34,6 +34,7 @@ func reportCommand(t *terminal.Terminal) *cli.Command {
 			"Example: epplan report --month last --by account\n" +
 			"Example: epplan report --month 2026-10 --html october.html\n" +
 			"Example: epplan report --since 7d -o csv\n" +
+			"Example: epplan report --log sacct.txt --month 2026-10 --by account\n" +
 			"Example: epplan report --year last -o csv",
 		Flags: []cli.Flag{
 			sinceFlag("runs"), untilFlag("runs"), monthFlag("runs"),
@@ -41,6 +42,14 @@ func reportCommand(t *terminal.Terminal) *cli.Command {
 				Name: "year", Usage: "IT energy by month of a `YEAR`, such as 2026 or last, measured and modelled apart",
 			},
 			byFlag("user"),
+			&cli.StringFlag{
+				Name: "log", Usage: "accounting `LOG` in place of epd's records: what sacct prints, or a job table; -: standard input. " +
+					"It states no savings", DefaultText: "epd's records",
+			},
+			&cli.StringFlag{
+				Name: "config", Usage: "TOML `FILE` with [factors], for --log",
+				DefaultText: "$EPPLAN_CONFIG, ./epplan.toml, ~/.config/epplan/epplan.toml, /etc/epplan/config.toml",
+			},
 			anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		},
 		Action: t.Runs(terminal.TakesNone(runReport)),
@@ -53,8 +62,14 @@ type usageReport struct {
 }
 
 func runReport(t *terminal.Terminal, c *cli.Context) error {
+	if c.IsSet("config") && !c.IsSet("log") {
+		return terminal.Usagef("--config is for --log: epd has its own, want it left out")
+	}
 	if c.String("year") == "" {
 		return printUsage(t, c, c.String("by"), false)
+	}
+	if c.IsSet("log") {
+		return terminal.Usagef("--year is of epd's records: without --log")
 	}
 	if c.IsSet("by") {
 		return terminal.Usagef("--year has a row for each month: without --by")
@@ -67,13 +82,24 @@ func runReport(t *terminal.Terminal, c *cli.Context) error {
 		return terminal.WithHint(errors.New("only operators are told of a year's IT energy"),
 			"epplan savings --mine --since 365d says what your own jobs used")
 	}
-	shown := view.Year(u)
+	shown := view.Year(u, t.Now())
 	return t.WithHTML(c, writesReport(t, shown), func() error {
 		if c.Bool("json") || c.Bool("csv") {
-			return t.PrintTable(c, view.YearMonths(u))
+			return t.PrintTable(c, view.YearMonths(u, t.Now()))
 		}
 		return printView(t, c, shown)
 	})
+}
+
+// usageOf returns the usage by --log, or by epd's records.
+func usageOf(t *terminal.Terminal, c *cli.Context, by string) (*epdapi.Usage, error) {
+	if !c.IsSet("log") {
+		return askUsage(c, by)
+	}
+	if err := terminal.CheckHTML(c); err != nil {
+		return nil, err
+	}
+	return usageOfLog(t, c, by)
 }
 
 // askUsage asks epd for the usage of the flags' period by groups.
@@ -93,11 +119,11 @@ func byFlag(value string) cli.Flag {
 
 // printUsage prints the usage of a period by groups, or, of tables, only that of what they saved.
 func printUsage(t *terminal.Terminal, c *cli.Context, by string, saved bool) error {
-	u, err := askUsage(c, by)
+	u, err := usageOf(t, c, by)
 	if err != nil {
 		return err
 	}
-	shown, groups := view.Usage(u), view.UsageGroups(u)
+	shown, groups := view.Usage(u), view.UsageTotal(u)
 	if saved {
 		shown.Tables = []view.Table{view.GroupSavings(u)}
 		groups = shown.Tables[0].Table

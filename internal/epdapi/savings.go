@@ -252,13 +252,15 @@ type Factors struct {
 	WaterPerKWh  float64 `json:"water_l_per_kwh"`
 	CostPerKWh   float64 `json:"cost_per_kwh"`
 	Currency     string  `json:"currency"`
+	// Series says that factors change by the hour, too, which these don't.
+	Series bool `json:"series,omitempty"`
 }
 
 // NewFactors returns those of a configuration.
 func NewFactors(f *config.Factors) Factors {
 	return Factors{
 		PUE: f.PUE, CarbonPerKWh: f.CarbonPerKWh, WaterPerKWh: f.WaterPerKWh, CostPerKWh: f.CostPerKWh,
-		Currency: f.Currency,
+		Currency: f.Currency, Series: f.Series != "",
 	}
 }
 

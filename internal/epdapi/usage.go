@@ -17,6 +17,8 @@ type Usage struct {
 	Since time.Time `json:"since,omitzero"` // absent: since the first record
 	Until time.Time `json:"until,omitzero"` // absent: up to now
 	By    string    `json:"by"`             // user, account, partition, workload or gpu
+	// Log is the accounting log whose jobs these are, without savings; "": epd's records.
+	Log string `json:"log,omitempty"`
 	// Own says that only runs of User count, who asked; "": not known, and so there are none.
 	Own  bool   `json:"own,omitempty"`
 	User string `json:"user,omitempty"`
@@ -52,6 +54,7 @@ type UsageSum struct {
 	// the other runs isn't known.
 	EnergyJ     float64 `json:"energy_j"`
 	EnergyRuns  int64   `json:"energy_runs"`
+	EnergyGPUS  float64 `json:"energy_gpu_s"` // the part of GPUS of these runs
 	GPUEnergyJ  float64 `json:"gpu_energy_j"`
 	NodeEnergyJ float64 `json:"node_energy_j"`
 	NodeRuns    int64   `json:"node_runs"`
@@ -99,6 +102,7 @@ func (u *UsageSum) Add(o *UsageSum) {
 	u.Jobs, u.Runs, u.GPUS = u.Jobs+o.Jobs, u.Runs+o.Runs, u.GPUS+o.GPUS
 	u.IdleGPUS, u.IdleJ = u.IdleGPUS+o.IdleGPUS, u.IdleJ+o.IdleJ
 	u.EnergyJ, u.EnergyRuns = u.EnergyJ+o.EnergyJ, u.EnergyRuns+o.EnergyRuns
+	u.EnergyGPUS += o.EnergyGPUS
 	u.GPUEnergyJ += o.GPUEnergyJ
 	u.NodeEnergyJ, u.NodeRuns = u.NodeEnergyJ+o.NodeEnergyJ, u.NodeRuns+o.NodeRuns
 	u.NodeModelledJ += o.NodeModelledJ

@@ -94,7 +94,7 @@ func usageSum(u *record.Usage) epdapi.UsageSum {
 	return epdapi.UsageSum{
 		Key: u.Key, Jobs: u.Jobs, Runs: u.Runs, GPUS: u.GPUSeconds, EnergyJ: u.EnergyJ, EnergyRuns: u.EnergyRuns,
 		GPUEnergyJ: u.GPUEnergyJ, NodeEnergyJ: u.NodeEnergyJ, NodeRuns: u.NodeRuns, HeldOutJ: u.HeldOutJ,
-		NodeModelledJ: u.ModelledJ,
+		NodeModelledJ: u.ModelledJ, EnergyGPUS: u.EnergyGPUSeconds,
 		Modelled: epdapi.ModelledUse{
 			Runs: u.Predicted.Runs, DefaultJ: u.Predicted.DefaultJ, UsedJ: u.Predicted.GPUJ,
 		},

@@ -14,10 +14,13 @@ func worthText(s *epdapi.Savings) string {
 	best, of := s.Best()
 	text := FootprintText(&s.Factors, best.SavedJ)
 	if text == "" {
-		return "unknown: epd's configuration states no [factors]"
+		return "unknown: the configuration states no constant [factors]"
 	}
 	text += fmt.Sprintf(", from %s of the %s with a PUE of %v", report.EnergyText(best.SavedJ), of,
 		max(1, s.Factors.PUE))
+	if s.Factors.Series {
+		text += ", by constant factors, not by the hour"
+	}
 	if !best.IsCertain() {
 		text += "; may be chance"
 	}

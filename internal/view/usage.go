@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -32,15 +33,19 @@ func Usage(u *epdapi.Usage) *View {
 	}
 	v.addUsed(u)
 	v.addPruned(u)
-	v.addSavings(u)
+	if u.Log == "" {
+		v.addSavings(u)
+	}
 	what := groupWord(u.By)
 	if len(u.Groups) > 0 {
 		groups := UsageGroups(u)
 		v.Tables = append(v.Tables, Table{"By " + what, groups})
 		v.addSection("groups", "By "+what, usageFigure(u, what), groups.Page("By "+what, groupsNote(u), -1))
-		saved := GroupSavings(u)
-		v.Tables = append(v.Tables, saved)
-		v.addSection("saved-by", saved.Caption, saved.Page(saved.Caption, savedNote, -1))
+		if u.Log == "" {
+			saved := GroupSavings(u)
+			v.Tables = append(v.Tables, saved)
+			v.addSection("saved-by", saved.Caption, saved.Page(saved.Caption, savedNote, -1))
+		}
 	}
 	if len(u.Over) > 1 {
 		parts := usageParts(u)
@@ -126,30 +131,57 @@ func (v *View) addUsed(u *epdapi.Usage) {
 	if t.GPUS > 0 {
 		who = append(who, report.AmountText(t.GPUS/3600)+" GPU-hours")
 	}
-	by := strings.Join(who, ", ")
-	used := []string{report.EnergyText(t.EnergyJ) + " by " + by, energyOf(t)}
+	by, known, of := strings.Join(who, ", "), knownText(u), energyOf(u)
+	used := []string{report.EnergyText(t.EnergyJ) + " by " + by, of}
 	if unknown := t.Runs - t.EnergyRuns; unknown > 0 && u.Pruned == nil {
 		used = append(used, "the energy of "+report.Plural(int(unknown), "run")+" isn't known")
 	}
 	v.add("Used", used...)
 	v.Tiles = append(v.Tiles, page.Tile{
-		Label: "Used", Value: report.EnergyText(t.EnergyJ), Note: by + "; " + energyOf(t),
+		Label: "Used", Value: report.EnergyText(t.EnergyJ), Note: strings.TrimSpace(by + "; " + of + " " + known),
 	})
 	if t.IdleGPUS > 0 {
 		v.add("Idle", "GPUs that jobs held had no work for "+report.AmountText(t.IdleGPUS/3600)+" GPU-hours",
 			report.EnergyText(t.IdleJ)+" at their idle power")
 	}
 	if cost := FootprintText(&u.Factors, t.EnergyJ); cost == "" {
-		v.add("Cost", "unknown: epd's configuration states no [factors]")
+		v.add("Cost", "unknown: the configuration states no constant [factors]")
 	} else {
-		v.add("Cost", cost+fmt.Sprintf(", with a PUE of %v", max(1, u.Factors.PUE)))
-		v.Tiles = append(v.Tiles, page.Tile{Label: "Cost", Value: cost, Note: "of all that was used"})
+		lines := []string{cost + fmt.Sprintf(", with a PUE of %v", max(1, u.Factors.PUE))}
+		if known != "" {
+			lines = append(lines, known)
+		}
+		if u.Factors.Series {
+			lines = append(lines, "by constant factors: what [factors] series has by the hour doesn't count")
+		}
+		v.add("Cost", lines...)
+		v.Tiles = append(v.Tiles, page.Tile{Label: "Cost", Value: cost, Note: cmp.Or(known, "of all that was used")})
 	}
 }
 
+// knownText says of which part of the runs the energy is known, "" if of all.
+func knownText(u *epdapi.Usage) string {
+	t, runs := &u.Total, u.Total.Runs
+	if u.Pruned != nil { // nobody knows of how many of these
+		runs -= u.Pruned.Runs
+	}
+	if t.EnergyRuns >= runs {
+		return ""
+	}
+	text := "of the " + report.FormatPercent(float64(t.EnergyRuns)/float64(runs)) +
+		" of the runs whose energy is known"
+	if t.EnergyGPUS > 0 {
+		text += ", with " + report.AmountText(t.EnergyGPUS/3600) + " of " + report.AmountText(t.GPUS/3600) + " GPU-hours"
+	}
+	return text
+}
+
 // energyOf says whether an energy covers nodes or GPUs alone.
-func energyOf(u *epdapi.UsageSum) string {
+func energyOf(usage *epdapi.Usage) string {
+	u := &usage.Total
 	switch known := max(1, u.EnergyRuns); {
+	case usage.Log != "":
+		return "energy as the log states it, of GPUs or nodes"
 	case u.NodeRuns == 0:
 		return "energy of the GPUs alone"
 	case u.NodeRuns >= known:
@@ -161,17 +193,33 @@ func energyOf(u *epdapi.UsageSum) string {
 }
 
 // UsageGroups returns the table of the groups.
-func UsageGroups(u *epdapi.Usage) *report.Table {
+func UsageGroups(u *epdapi.Usage) *report.Table { return groupTable(u, allGroups(u)) }
+
+// UsageTotal returns the table of the groups with a last row for all runs.
+func UsageTotal(u *epdapi.Usage) *report.Table {
+	total := u.Total
+	total.Key = "total"
+	return groupTable(u, append(slices.Clip(allGroups(u)), total))
+}
+
+func allGroups(u *epdapi.Usage) []epdapi.UsageSum {
 	all := u.Groups
 	if u.Others != nil {
 		others := *u.Others
 		others.Key = "the other " + report.FormatCount(u.OtherCount)
 		all = append(slices.Clip(all), others)
 	}
+	return all
+}
+
+func groupTable(u *epdapi.Usage, all []epdapi.UsageSum) *report.Table {
 	return report.TableOf(all, func(row *report.Row, g *epdapi.UsageSum) {
 		row.Add(report.Column{Key: groupKey(u.By), Head: groupWord(u.By), Left: true, Max: 40},
 			report.Text(groupName(u, g)))
 		addUsage(row, u, g)
+		if u.Log != "" {
+			return
+		}
 		row.Add(report.Column{Key: "idle_gpu_s"}, report.Number(g.IdleGPUS))
 		row.Add(report.Column{Head: "idle GPU h"}, report.Text(report.AmountText(g.IdleGPUS/3600)))
 		row.Add(report.Column{Key: "idle_j", Head: "idle", Unit: report.KilowattHours, Group: 1},
@@ -247,8 +295,10 @@ func addUsage(row *report.Row, u *epdapi.Usage, g *epdapi.UsageSum) {
 	row.Add(report.Column{Key: "part", Head: "part", Unit: report.Fraction, Digits: 2},
 		report.Number(g.EnergyJ/max(u.Total.EnergyJ, 1)))
 	addFootprint(row, &u.Factors, g.EnergyJ)
-	energy("held_out_j", "held out", g.HeldOutJ)
-	energy("modelled_saved_j", "saved, modelled", g.Modelled.SavedJ())
+	if u.Log == "" {
+		energy("held_out_j", "held out", g.HeldOutJ)
+		energy("modelled_saved_j", "saved, modelled", g.Modelled.SavedJ())
+	}
 	row.Add(report.Column{Key: "energy_unknown_runs", Head: "energy unknown"},
 		report.Count(int(g.Runs-g.EnergyRuns)))
 }
@@ -266,6 +316,7 @@ func addFootprint(row *report.Row, f *epdapi.Factors, joules float64) {
 	}
 	if f.CostPerKWh > 0 {
 		add("cost", "cost", slurm.Printable(f.Currency, 12), cost.Cost, cost.Cost)
+		row.Add(report.Column{Key: "currency"}, report.Text(f.Currency))
 	}
 	if f.CarbonPerKWh > 0 {
 		add("carbon_g", "CO2", "kg", cost.Carbon, cost.Carbon/1000)
@@ -276,6 +327,9 @@ func addFootprint(row *report.Row, f *epdapi.Factors, joules float64) {
 }
 
 func groupsNote(u *epdapi.Usage) string {
+	if u.Log != "" {
+		return ""
+	}
 	note := "The saving is the models' estimate for the GPUs, not a measurement."
 	if u.Pruned != nil {
 		note += " No row includes pruned runs."

@@ -12,7 +12,7 @@ import (
 )
 
 // Year returns the view of a year's usage by months: the IT energy of GPU nodes while jobs ran on them.
-func Year(u *epdapi.Usage) *View {
+func Year(u *epdapi.Usage, now time.Time) *View {
 	year := strconv.Itoa(u.Since.Local().Year())
 	v := &View{Title: "IT energy of GPU nodes in " + year}
 	if u.Total.Runs == 0 {
@@ -22,11 +22,14 @@ func Year(u *epdapi.Usage) *View {
 		v.addSavings(u)
 	}
 	v.notice(page.Info, "IT energy is that of GPU nodes while jobs ran on them. Idle nodes, nodes without epd, "+
-		"storage and network aren't included.")
-	all := yearMonths(u)
-	total := yearMonth{name: year, data: noData}
+		"storage and network aren't included: it is a part of the E_IT that Delegated Regulation (EU) 2024/1364 asks for.")
+	all := yearMonths(u, now)
+	total := yearMonth{name: year}
 	for i := range all {
 		total.add(&all[i].UsagePart)
+	}
+	if total.isEmpty() {
+		total.data = noData
 	}
 	months := yearTable(u, append(all, total))
 	v.Tables = []Table{{"By month", months}}
@@ -37,9 +40,11 @@ func Year(u *epdapi.Usage) *View {
 }
 
 // YearMonths returns the table of a year's months, without their sum.
-func YearMonths(u *epdapi.Usage) *report.Table { return yearTable(u, yearMonths(u)) }
+func YearMonths(u *epdapi.Usage, now time.Time) *report.Table {
+	return yearTable(u, yearMonths(u, now))
+}
 
-// noData marks a month in which no job is known to have ended.
+// noData marks a past month in which no job is known to have ended.
 const noData = "no data"
 
 // yearMonth is the usage of a month, and what there is to say of its data.
@@ -50,19 +55,20 @@ type yearMonth struct {
 
 func (m *yearMonth) add(p *epdapi.UsagePart) {
 	m.Add(&p.UsageSum)
-	if m.PrunedJ += p.PrunedJ; m.Runs > 0 || m.PrunedJ > 0 {
-		m.data = ""
-	}
+	m.PrunedJ += p.PrunedJ
 }
 
+// isEmpty reports whether no job is known to have ended in the month.
+func (m *yearMonth) isEmpty() bool { return m.Runs == 0 && m.PrunedJ == 0 }
+
 // yearMonths returns the twelve months of a year, also those without data.
-func yearMonths(u *epdapi.Usage) []yearMonth {
+func yearMonths(u *epdapi.Usage, now time.Time) []yearMonth {
 	all := make([]yearMonth, 12)
 	for i := range all {
 		m := &all[i]
 		m.From = time.Date(u.Since.Local().Year(), time.Month(1+i), 1, 0, 0, 0, 0, time.Local)
 		m.Until = m.From.AddDate(0, 1, 0)
-		m.name, m.data = m.From.Format("2006-01"), noData
+		m.name = m.From.Format("2006-01")
 		known := m.From
 		for k := range u.Over {
 			if p := &u.Over[k]; !p.From.Before(m.From) && p.From.Before(m.Until) {
@@ -70,7 +76,14 @@ func yearMonths(u *epdapi.Usage) []yearMonth {
 				known = p.Until
 			}
 		}
-		if m.data == "" && known.Before(m.Until) {
+		switch {
+		case m.From.After(now):
+			m.data = "to come"
+		case m.Until.After(now):
+			m.data = "so far"
+		case m.isEmpty():
+			m.data = noData
+		case known.Before(m.Until):
 			m.data = "until " + known.Local().Format(time.DateOnly)
 		}
 	}
@@ -80,7 +93,7 @@ func yearMonths(u *epdapi.Usage) []yearMonth {
 func yearTable(u *epdapi.Usage, months []yearMonth) *report.Table {
 	return report.TableOf(months, func(row *report.Row, m *yearMonth) {
 		known := func(joules float64) float64 {
-			if m.data == noData {
+			if m.isEmpty() {
 				return math.NaN()
 			}
 			return joules

@@ -35,14 +35,15 @@ func TestTheMonthsOfAYearAddUpToItAndThoseWithoutDataSaySo(t *testing.T) {
 	for i := range u.Over {
 		u.Total.Add(&u.Over[i].UsageSum)
 	}
+	now := begin.AddDate(0, 10, 20)
 	var b bytes.Buffer
-	if err := YearMonths(u).WriteCSV(&b); err != nil {
+	if err := YearMonths(u, now).WriteCSV(&b); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{
 		"2026-01": "4,9,2,4,0,15,22.5,0,until 2026-01-03", "2026-02": "0,,,,,,,0,no data",
 		"2026-03": "2,16,32,64,128,240,360,0,", "2026-04": "0,,,,,,,0,no data",
-		"2026-05": "0,0,0,0,256,256,384,0,", "2026-12": "0,,,,,,,0,no data",
+		"2026-05": "0,0,0,0,256,256,384,0,", "2026-10": "0,,,,,,,0,no data", "2026-11": "0,,,,,,,0,so far", "2026-12": "0,,,,,,,0,to come",
 	}
 	lines, sum := strings.Split(strings.TrimSpace(b.String()), "\n")[1:], 0.
 	for _, line := range lines {
@@ -57,12 +58,39 @@ func TestTheMonthsOfAYearAddUpToItAndThoseWithoutDataSaySo(t *testing.T) {
 		t.Errorf("%d months have %v kWh, the year %v", len(lines), sum, u.Total.EnergyJ/kWh+384)
 	}
 	b.Reset()
-	v := Year(u)
+	v := Year(u, now)
 	if err := v.Tables[0].WriteCSV(&b); err != nil ||
 		!strings.Contains(b.String(), "\n2026,6,25,34,68,384,511,766.5,0,\n") {
 		t.Errorf("%s, %v", &b, err)
 	}
-	if !strings.Contains(v.Text(), "Idle nodes") {
+	if !strings.Contains(v.Text(), "Idle nodes") || !strings.Contains(v.Text(), "(EU) 2024/1364") {
 		t.Errorf("nobody is told what isn't in it: %s", v.Text())
+	}
+}
+
+// A cost is never said to be of all runs if the energy of some isn't known.
+func TestACostSaysOfWhichRunsItIs(t *testing.T) {
+	u := &epdapi.Usage{Factors: epdapi.Factors{CostPerKWh: 0.3, Currency: "EUR"}, Total: epdapi.UsageSum{
+		Jobs: 1664, Runs: 1664, EnergyRuns: 1147, EnergyJ: 3.6e8, GPUS: 3.6e6, EnergyGPUS: 1.8e6,
+	}}
+	const part = "of the 68.9 % of the runs whose energy is known, with 500.00 of 1,000.00 GPU-hours"
+	tiles := func() (notes []string) {
+		for _, tile := range Usage(u).Tiles {
+			notes = append(notes, tile.Label+": "+tile.Note)
+		}
+		return notes
+	}
+	if got := strings.Join(tiles(), "\n"); strings.Count(got, part) != 2 || !strings.Contains(Usage(u).Text(), part) {
+		t.Errorf("%s\n%s", got, Usage(u).Text())
+	}
+	u.Pruned = &epdapi.UsageSum{Runs: 517}
+	if got := tiles()[1]; got != "Cost: of all that was used" {
+		t.Errorf("beside pruned runs: %s", got)
+	}
+	var b bytes.Buffer
+	u.By, u.Groups = "user", []epdapi.UsageSum{{Key: "ada", Runs: 1664, EnergyJ: 3.6e8, EnergyRuns: 1147}}
+	if err := UsageTotal(u).WriteCSV(&b); err != nil || !strings.Contains(b.String(), ",cost,currency,") ||
+		!strings.Contains(b.String(), "\ntotal,1664,1664,") || !strings.Contains(b.String(), ",30,EUR,") {
+		t.Errorf("%s, %v", &b, err)
 	}
 }

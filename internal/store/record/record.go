@@ -413,18 +413,19 @@ var Groupings = []string{"user", "account", "partition", "workload", "gpu"}
 
 // Usage holds the energy and GPU time of a group of runs.
 type Usage struct {
-	Key         string // of the group; "": not known
-	Runs        int64  // on one node each
-	Jobs        int64  // that are known
-	GPUSeconds  float64
-	GPURuns     int64   // whose GPU energy is known
-	GPUEnergyJ  float64 // of those
-	NodeRuns    int64   // whose node energy is known
-	NodeEnergyJ float64 // of those
-	ModelledJ   float64 // the part of NodeEnergyJ whose hosts are modelled
-	EnergyRuns  int64   // with either
-	EnergyJ     float64 // of the node where it is known, else of the GPUs
-	HeldOutJ    float64 // of held-out runs
+	Key              string // of the group; "": not known
+	Runs             int64  // on one node each
+	Jobs             int64  // that are known
+	GPUSeconds       float64
+	GPURuns          int64   // whose GPU energy is known
+	GPUEnergyJ       float64 // of those
+	NodeRuns         int64   // whose node energy is known
+	NodeEnergyJ      float64 // of those
+	ModelledJ        float64 // the part of NodeEnergyJ whose hosts are modelled
+	EnergyRuns       int64   // with either
+	EnergyGPUSeconds float64 // of those
+	EnergyJ          float64 // of the node where it is known, else of the GPUs
+	HeldOutJ         float64 // of held-out runs
 	// Predicted are the treated runs that completed, at the GPUs.
 	Predicted PredictedUse
 	Idle      []Idle // of the runs whose utilisation and job are known
