@@ -40,7 +40,9 @@ func (f *Factors) Footprint(energy dvfsmodel.Joule) Footprint {
 
 // Plus returns the sum of two.
 func (f Footprint) Plus(g Footprint) Footprint {
-	return Footprint{KWh: f.KWh + g.KWh, Carbon: f.Carbon + g.Carbon, Water: f.Water + g.Water, Cost: f.Cost + g.Cost}
+	return Footprint{
+		KWh: f.KWh + g.KWh, Carbon: f.Carbon + g.Carbon, Water: f.Water + g.Water, Cost: f.Cost + g.Cost,
+	}
 }
 
 // StatedFootprint is a [Footprint] that tells factors of 0 apart: nil is unknown.

@@ -12,18 +12,18 @@ import (
 	"github.com/epplan/epplan/planner/hours"
 )
 
-// Rates price the energy of plans: by the hour what a series states, and by constant factors the rest. Nil rates have
-// no price.
+// Rates price the energy of plans: by the hour what a series states, and by constant factors the rest. Nil
+// rates have no price.
 type Rates struct {
 	constant config.Factors // 0 for what the series states
 	hourly   [len(kinds)]hours.Prices
-	// Known is the time for which the series has rows, seconds of the plans; zero: nothing is priced by the hour.
+	// Known is the time for which the series has rows, seconds of the plans; zero: nothing changes by the hour.
 	Known planner.Interval
 }
 
-// NewRates returns the rates of plans whose second 0 is at a time, zero if unknown, and whose last task arrives
-// so many seconds later. Without a file all is constant. The error names what can't be priced, and why; the rates
-// price the rest.
+// NewRates returns the rates of plans whose second 0 is at a time, zero if unknown, and whose last task
+// arrives so many seconds later. Without a file all is constant. The error names what isn't priced, and why; the
+// rates price the rest.
 func NewRates(f *config.Factors, file string, begin time.Time, last float64) (*Rates, error) {
 	r := &Rates{constant: *f}
 	if file == "" {
@@ -54,7 +54,8 @@ func NewRates(f *config.Factors, file string, begin time.Time, last float64) (*R
 	}
 	if err != nil {
 		r.constant.Series = ""
-		err = fmt.Errorf("no %s stated, which [factors] series has by the hour: %w", strings.Join(unpriced, " and no "), err)
+		err = fmt.Errorf("no %s stated, which [factors] series has by the hour: %w",
+			strings.Join(unpriced, " and no "), err)
 	}
 	return r, err
 }
@@ -64,13 +65,16 @@ const queued = 366 * 24 * time.Hour
 
 func utcText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
+// Hourly reports whether anything is priced by the hour.
+func (r *Rates) Hourly() bool { return r != nil && r.Known.Len() > 0 }
+
 // During returns the mean factors of energy that is used evenly over a time.
 func (r *Rates) During(t planner.Interval) config.Factors {
 	return r.mean(func(pr hours.Prices) float64 { return pr.Integral(t) / max(1, t.Len()) })
 }
 
-// Of returns the mean factors of a plan's energy, each joule at its own time. Plans that share GPUs by profile have
-// none by the hour.
+// Of returns the mean factors of a plan's energy, each joule at its own time. Plans that share GPUs by
+// profile have none by the hour.
 func (r *Rates) Of(p *planner.Problem, plan *planner.Plan) config.Factors {
 	return r.mean(func(pr hours.Prices) float64 {
 		cost, err := pr.Cost(p, plan)

@@ -21,8 +21,8 @@ func seriesFile(t *testing.T, text string) string {
 	return file
 }
 
-// TestNothingIsUnpricedInSilence: what is constant is priced in any case; what a series states is priced by the
-// hour, or the error names it and says why it isn't.
+// TestNothingIsUnpricedInSilence: what is constant is priced in any case; what a series states is priced by
+// the hour, or the error names it and says why it isn't.
 func TestNothingIsUnpricedInSilence(t *testing.T) {
 	at := time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
 	constant := &config.Factors{
@@ -39,8 +39,8 @@ func TestNothingIsUnpricedInSilence(t *testing.T) {
 	}{
 		"no series":        {"", time.Time{}, 0, 0.4, ""},
 		"dated":            {prices, at, 3600, (0.2 + 0.4 - 0.1) / 3, ""},
-		"no date":          {prices, time.Time{}, 3600, 0, "no money stated, which [factors] series has by the hour: "},
-		"another year":     {prices, at.AddDate(-1, 0, 0), 3600, 0, "and the jobs arrive from 2025-01-31T10:00:00Z to "},
+		"no date":          {prices, time.Time{}, 3600, 0, "no money stated, which [factors] series has by the"},
+		"another year":     {prices, at.AddDate(-1, 0, 0), 3600, 0, "jobs arrive from 2025-01-31T10:00:00Z to "},
 		"another year now": {prices, at.AddDate(1, 0, 0), 3600, 0, "no money stated"},
 		"no file":          {prices + ".old", at, 3600, 0, "no money and no CO2 and no water stated"},
 	} {
@@ -59,7 +59,7 @@ func TestNothingIsUnpricedInSilence(t *testing.T) {
 	}
 }
 
-// TestAnHourWithoutAPriceIsNotFree: without a constant price the row before holds, and the first one before it.
+// TestAnHourWithoutAPriceIsNotFree: without a constant price the row before holds, and the first before it.
 func TestAnHourWithoutAPriceIsNotFree(t *testing.T) {
 	at := time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
 	file := seriesFile(t, "time,cost_per_kwh\n2026-01-31T10:00:00Z,\n2026-01-31T11:00:00Z,0.2\n"+

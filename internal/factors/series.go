@@ -252,7 +252,8 @@ func (s *Series) Prices(
 	const joules, day = 3.6e6, 24 * time.Hour
 	usual := *factorOf(constant, kind)
 	carried := usual == 0
-	if i := slices.IndexFunc(s.factors, func(v factorValues) bool { return !math.IsNaN(v.of(kind)) }); carried && i >= 0 {
+	states := func(v factorValues) bool { return !math.IsNaN(v.of(kind)) }
+	if i := slices.IndexFunc(s.factors, states); carried && i >= 0 {
 		usual = s.factors[i].of(kind)
 	}
 	add := func(at time.Time, value float64) {

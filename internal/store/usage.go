@@ -37,7 +37,8 @@ const usageOf = `, COUNT(*), COUNT(DISTINCT j.seq), TOTAL(o.time_s * j.gpus / MA
 	TOTAL(COALESCE(d.default_energy_j, r.default_energy_j)),
 	TOTAL(CASE WHEN COALESCE(d.default_energy_j, r.default_energy_j) IS NOT NULL THEN o.gpu_energy_j END),
 	TOTAL(CASE WHEN o.node_energy_source = 'modelled' THEN o.node_energy_j END),
-	TOTAL(CASE WHEN COALESCE(o.node_energy_j, o.gpu_energy_j) IS NOT NULL THEN o.time_s * j.gpus / MAX(j.nodes, 1) END)
+	TOTAL(CASE WHEN COALESCE(o.node_energy_j, o.gpu_energy_j) IS NOT NULL
+		THEN o.time_s * j.gpus / MAX(j.nodes, 1) END)
 ` + runsWithJobs + `
 	LEFT JOIN decisions AS d ON d.decision_id = o.decision_id AND ` + isPredicted + `
 	LEFT JOIN old_runs AS r ON r.outcome_id = o.outcome_id AND ` + isPredicted + `
@@ -87,7 +88,7 @@ func (s *Store) Usage(
 		err := row.Scan(&u.Key, &u.Runs, &u.Jobs, &u.GPUSeconds, &u.GPURuns, &u.GPUEnergyJ, &u.NodeRuns,
 			&u.NodeEnergyJ, &u.EnergyRuns, &u.EnergyJ, &u.HeldOutJ, &u.Predicted.Runs, &u.Predicted.DefaultJ,
 			&u.Predicted.GPUJ, &u.ModelledJ, &u.EnergyGPUSeconds)
-		if !arePlausible(u.GPUSeconds, u.EnergyGPUSeconds, u.GPUEnergyJ, u.NodeEnergyJ, u.EnergyJ, u.Predicted.DefaultJ) {
+		if !arePlausible(u.GPUSeconds, u.GPUEnergyJ, u.NodeEnergyJ, u.EnergyJ, u.Predicted.DefaultJ) {
 			u = record.Usage{Key: u.Key, Runs: u.Runs, Jobs: u.Jobs}
 		}
 		u.Idle, u.Strata = idle[u.Key], strata[u.Key]

@@ -213,6 +213,7 @@ func addUsage(u *record.Usage, o *record.Outcome, j *record.Job, predicted float
 		return
 	}
 	u.EnergyRuns, u.EnergyJ = u.EnergyRuns+1, u.EnergyJ+energy
+	u.EnergyGPUSeconds += o.TimeS.Or(0) * float64(j.GPUs) / 3
 	if o.Arm == live.ArmHeldOut {
 		u.HeldOutJ += energy
 	}

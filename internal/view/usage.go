@@ -155,7 +155,8 @@ func (v *View) addUsed(u *epdapi.Usage) {
 			lines = append(lines, "by constant factors: what [factors] series has by the hour doesn't count")
 		}
 		v.add("Cost", lines...)
-		v.Tiles = append(v.Tiles, page.Tile{Label: "Cost", Value: cost, Note: cmp.Or(known, "of all that was used")})
+		of := cmp.Or(known, "of all that was used")
+		v.Tiles = append(v.Tiles, page.Tile{Label: "Cost", Value: cost, Note: of})
 	}
 }
 
@@ -171,7 +172,8 @@ func knownText(u *epdapi.Usage) string {
 	text := "of the " + report.FormatPercent(float64(t.EnergyRuns)/float64(runs)) +
 		" of the runs whose energy is known"
 	if t.EnergyGPUS > 0 {
-		text += ", with " + report.AmountText(t.EnergyGPUS/3600) + " of " + report.AmountText(t.GPUS/3600) + " GPU-hours"
+		text += ", with " + report.AmountText(t.EnergyGPUS/3600) + " of " + report.AmountText(t.GPUS/3600) +
+			" GPU-hours"
 	}
 	return text
 }

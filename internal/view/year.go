@@ -22,7 +22,8 @@ func Year(u *epdapi.Usage, now time.Time) *View {
 		v.addSavings(u)
 	}
 	v.notice(page.Info, "IT energy is that of GPU nodes while jobs ran on them. Idle nodes, nodes without epd, "+
-		"storage and network aren't included: it is a part of the E_IT that Delegated Regulation (EU) 2024/1364 asks for.")
+		"storage and network aren't included: it is a part of the E_IT that Delegated Regulation (EU) 2024/1364 "+
+		"asks for.")
 	all := yearMonths(u, now)
 	total := yearMonth{name: year}
 	for i := range all {

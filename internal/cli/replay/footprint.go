@@ -95,5 +95,8 @@ func (r *HistoryReport) costText() string {
 	if text == "" {
 		return ""
 	}
+	if r.hourly {
+		text += ", by the hour,"
+	}
 	return text + " under " + p.Policy + "; saved against the first row: " + p.savedText()
 }

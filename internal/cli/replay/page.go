@@ -85,9 +85,10 @@ func (r *HistoryReport) verdict(p *historyPolicy) string {
 		"would have waited %s on average, and run %.3f times as long.",
 		report.Plural(r.Jobs, "job"), p.Policy, report.FormatPercent(p.Saved.Value), "90 %",
 		report.FormatPercent(p.Saved.Low), report.FormatPercent(p.Saved.High),
-		report.FormatClock(p.MeanWait.Value), p.Stretch.Value) + costs + fmt.Sprintf(" At the best clocks that are "+
-		"the same for all jobs of a GPU model it would have been %s less.",
-		report.FormatPercent(r.Policies[1].Saved.Value)) + r.reservations()
+		report.FormatClock(p.MeanWait.Value), p.Stretch.Value) + costs +
+		fmt.Sprintf(" At the best clocks that are "+
+			"the same for all jobs of a GPU model it would have been %s less.",
+			report.FormatPercent(r.Policies[1].Saved.Value)) + r.reservations()
 }
 
 // reservations are sentences on the cluster and the limits, where there is something to say.

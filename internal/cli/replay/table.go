@@ -34,6 +34,7 @@ type HistoryReport struct {
 	Peaks       []peakUse         `json:"gpu_peaks"` // empty: the cluster has as many nodes as wanted
 	Scale       float64           `json:"cluster_scale"`
 	FarFromLog  bool              `json:"waits_far_beyond_log"`
+	hourly      bool              // energy is priced by the hour
 	Policies    []historyPolicy   `json:"policies"`
 
 	Warnings []queue.WarningSummary `json:"warnings"`
@@ -109,6 +110,7 @@ func (h *historyReplay) report(runs []historyRun) *HistoryReport {
 		r.Policies = append(r.Policies, h.policyReport(&runs[i], &runs[0]))
 	}
 	r.FarFromLog = r.isFarFromLog()
+	r.hourly = h.setup.Rates.Hourly()
 	return r
 }
 

@@ -70,7 +70,7 @@ func (s *Setup) LastArrival() (last float64) {
 
 // WarnOfPrices warns if plans go on when the series has no prices, or share GPUs by profile.
 func (s *Setup) WarnOfPrices(t *terminal.Terminal, end float64, shared bool) {
-	if s.Rates == nil || s.Rates.Known.Len() == 0 {
+	if !s.Rates.Hourly() {
 		return
 	}
 	file, known := s.Config.FactorSeriesFile(), s.Rates.Known

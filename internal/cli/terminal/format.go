@@ -158,8 +158,8 @@ func commentLines(w *bufio.Writer, text string) {
 	}
 }
 
-// markdownLines copies text in which tables are in Markdown. Facts become a list, and nothing in the text acts on
-// the page.
+// markdownLines copies text in which tables are in Markdown. Facts become a list, and nothing in the text acts
+// on the page.
 func markdownLines(w *bufio.Writer, text string) {
 	listed := false
 	for line := range strings.Lines(text) {

@@ -181,8 +181,8 @@ func TestShortCellsOfACardStandBesideEachOther(t *testing.T) {
 func TestNumbersWithBoundsAreNarrowAndCardsTellHeadingsApart(t *testing.T) {
 	table := &page.Table{
 		Columns: []page.Column{
-			{Head: "figure"}, {Head: "FCFS", Number: true}, {Head: "change", Number: true}, {Head: "EASY", Number: true},
-			{Head: "change", Number: true}, {Head: "text"},
+			{Head: "figure"}, {Head: "FCFS", Number: true}, {Head: "change", Number: true},
+			{Head: "EASY", Number: true}, {Head: "change", Number: true}, {Head: "text"},
 		},
 		Rows: [][]page.Cell{page.Cells("energy", "12.3 (11.0 to 13.0)", "+1 %", "7", "+2 %", "a (b)")},
 	}
@@ -191,7 +191,8 @@ func TestNumbersWithBoundsAreNarrowAndCardsTellHeadingsApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`data-head="FCFS">12.3<br>(11.0 to 13.0)</td>`, `data-head="FCFS, change">+1 %`, `data-head="EASY, change">+2 %`,
+		`data-head="FCFS">12.3<br>(11.0 to 13.0)</td>`, `data-head="FCFS, change">+1 %`,
+		`data-head="EASY, change">+2 %`,
 		">a (b)</td>",
 	} {
 		if !strings.Contains(string(html), want) {

@@ -101,8 +101,8 @@ func (t *Table) writeRow(b *strings.Builder, row []Cell) {
 	b.WriteString("</tr>\n")
 }
 
-// cardHead returns what stands before a cell of a card: the heading, with that of the column before if others have
-// the same.
+// cardHead returns what stands before a cell of a card: the heading, with that of the column before if others
+// have the same.
 func (t *Table) cardHead(column int) string {
 	head := func(i int) string { return strings.TrimSpace(t.Columns[i].Head + " " + t.Columns[i].Unit) }
 	for i := range t.Columns {

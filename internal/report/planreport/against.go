@@ -222,7 +222,8 @@ func (r *Result) newlyLate(s *Summary) string {
 		return ""
 	}
 	return report.Plural(len(s.NewlyLate), "job is late here that isn't", "jobs are late here that aren't") +
-		" at default clocks, first come, first served: " + report.NamesText(r.ids(s.NewlyLate), len(s.NewlyLate)) + "."
+		" at default clocks, first come, first served: " +
+		report.NamesText(r.ids(s.NewlyLate), len(s.NewlyLate)) + "."
 }
 
 // dueParts returns the jobs past their due times, on a page.

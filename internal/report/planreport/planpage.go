@@ -135,7 +135,7 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	}
 	if cost := report.FootprintText(&s.Factors, s.Energy); cost != "" && planned > 0 {
 		tile := page.Tile{Label: "Cost", Value: cost}
-		if base := s.baselineCost(); base != "" {
+		if base := baselineCost(s); base != "" {
 			tile.Note = "at default clocks " + base
 		}
 		tiles = append(tiles, tile)
@@ -169,8 +169,8 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	tiles = append(tiles, jobs, late)
 	if rest := s.PastDue - s.Misses; rest > 0 {
 		tiles = append(tiles, page.Tile{
-			Label: "Due times missed", Value: report.FormatCount(rest), Note: "by further jobs, which keep their deadlines",
-			Kind: page.Warn,
+			Label: "Due times missed", Value: report.FormatCount(rest), Kind: page.Warn,
+			Note: "by further jobs, which keep their deadlines",
 		})
 	}
 	return tiles

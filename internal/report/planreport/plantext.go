@@ -158,14 +158,14 @@ func costText(s *Summary) string {
 	if s.Factors.PUE > 1 {
 		text += fmt.Sprintf(", with a PUE of %v", s.Factors.PUE)
 	}
-	if base := s.baselineCost(); base != "" {
+	if base := baselineCost(s); base != "" {
 		text += "; at default clocks " + base
 	}
 	return text
 }
 
 // baselineCost returns the cost of the energy at default clocks, "" if nobody knows when it is used.
-func (s *Summary) baselineCost() string {
+func baselineCost(s *Summary) string {
 	factors := &s.Factors
 	if s.Reference != nil {
 		factors = &s.Reference.Factors
