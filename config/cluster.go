@@ -162,9 +162,9 @@ func classFields(k *planner.NodeClass) []field {
 	}
 }
 
-// takeNodes reads [[cluster.nodes]]. Faulty [[gpu]] tables excuse unknown GPU
+// decodeNodes reads [[cluster.nodes]]. Faulty [[gpu]] tables excuse unknown GPU
 // models.
-func (c *Config) takeNodes(d *document, path string, v any, excused bool) {
+func (c *Config) decodeNodes(d *document, path string, v any, excused bool) {
 	var classes []planner.NodeClass
 	var shared []sharedClass
 	first := make(map[string]string) // path by name

@@ -82,12 +82,12 @@ const (
 
 // Default returns the configuration without a file.
 func Default() *Config {
-	c := withoutNodes(nil)
+	c := configWithoutNodes(nil)
 	c.cluster.Classes, c.shared = []planner.NodeClass{defaultClass(c.profiles)}, make([]sharedClass, 1)
 	return c
 }
 
-func withoutNodes(profiles *Profiles) *Config {
+func configWithoutNodes(profiles *Profiles) *Config {
 	if profiles == nil {
 		profiles = BuiltinProfiles()
 	}
@@ -118,7 +118,7 @@ func Load(r io.Reader, name string, profiles *Profiles) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := withoutNodes(profiles)
+	c := configWithoutNodes(profiles)
 	d.readFields("", "", d.root, c.fields())
 	if len(c.cluster.Classes) == 0 {
 		c.cluster.Classes, c.shared = []planner.NodeClass{defaultClass(c.profiles)}, make([]sharedClass, 1)
@@ -303,11 +303,11 @@ func (c *Config) fields() []field {
 	gpu, nodes := field{key: "gpu"}, field{key: "nodes"}
 	faulty := false
 	gpu.read = func(d *document, path string, v any) {
-		c.gpus = takeProfiles(d, path, v)
+		c.gpus = decodeProfiles(d, path, v)
 		c.profiles = c.profiles.With(newProfiles(c.gpus, nil))
 		faulty = len(d.faults) > 0
 	}
-	nodes.read = func(d *document, path string, v any) { c.takeNodes(d, path, v, faulty) }
+	nodes.read = func(d *document, path string, v any) { c.decodeNodes(d, path, v, faulty) }
 	return []field{
 		gpu,
 		tableField("objective", c.objective.fields()),

@@ -321,16 +321,16 @@ func partitionNumberField(key, doc string, to *map[string]float64, in numberRang
 // strictest returns what holds for a job that may start in any of some partitions, with commas between: of
 // what each of them has of its own, or else otherwise, the one that is first among the words.
 func strictest[M ~string](partitions string, own map[string]M, otherwise M, words []string) M {
-	return overPartitions(partitions, own, otherwise, func(all []M) M {
+	return chooseOverPartitions(partitions, own, otherwise, func(all []M) M {
 		return slices.MinFunc(all, func(a, b M) int {
 			return cmp.Compare(slices.Index(words, string(a)), slices.Index(words, string(b)))
 		})
 	})
 }
 
-// overPartitions returns what holds for a job that may start in any of some partitions, with commas between:
+// chooseOverPartitions returns what holds for a job that may start in any of some partitions, with commas between:
 // one of what each of them has of its own, or else otherwise.
-func overPartitions[T any](partitions string, own map[string]T, otherwise T, choose func([]T) T) T {
+func chooseOverPartitions[T any](partitions string, own map[string]T, otherwise T, choose func([]T) T) T {
 	var all []T
 	for partition := range strings.SplitSeq(partitions, ",") {
 		x, ok := own[partition]

@@ -52,8 +52,8 @@ type StatedFootprint struct {
 	Water  *float64 // litres
 }
 
-// Stated returns the footprint of an energy, as far as factors are stated.
-func (f *Factors) Stated(energy dvfsmodel.Joule) (s StatedFootprint) {
+// StatedFootprint returns the footprint of an energy, as far as factors are stated.
+func (f *Factors) StatedFootprint(energy dvfsmodel.Joule) (s StatedFootprint) {
 	all := f.Footprint(energy)
 	if f.CostPerKWh != 0 { // prices are below 0 at times
 		s.Cost = &all.Cost

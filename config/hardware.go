@@ -37,8 +37,8 @@ func (c *CPU) fields() []field {
 	}
 }
 
-// takeCPUs reads [[cpu]] tables; of those with faults nothing is returned.
-func takeCPUs(d *document, path string, v any) []CPU {
+// decodeCPUs reads [[cpu]] tables; of those with faults nothing is returned.
+func decodeCPUs(d *document, path string, v any) []CPU {
 	var list []CPU
 	first := make(map[string]string) // path by folded name
 	d.eachTable(path, v, func(at string, values map[string]any) {
@@ -75,7 +75,7 @@ func (p *Profiles) CPU(name string) (*CPU, error) {
 		}
 		names[i] = p.cpus[i].Name
 	}
-	return nil, unknown("CPU model", name, sortedUnique(names))
+	return nil, newUnknownError("CPU model", name, sortedUnique(names))
 }
 
 // Power returns what a node draws that has GPUs of a model, and the CPUs of nodes

@@ -112,13 +112,13 @@ func (l *Live) ModeOf(partitions string) live.Mode {
 // SlowdownOf returns how many times as long as at default clocks a job of a partition may run. Of
 // several, with commas between, the least counts.
 func (l *Live) SlowdownOf(partitions string) float64 {
-	return overPartitions(partitions, l.MaxSlowdowns, l.MaxSlowdown, slices.Min)
+	return chooseOverPartitions(partitions, l.MaxSlowdowns, l.MaxSlowdown, slices.Min)
 }
 
 // MinGainOf returns the least that other clocks must save for a job of a partition. Of several, with commas
 // between, the most counts.
 func (l *Live) MinGainOf(partitions string) float64 {
-	return overPartitions(partitions, l.MinGains, l.MinGain, slices.Max)
+	return chooseOverPartitions(partitions, l.MinGains, l.MinGain, slices.Max)
 }
 
 // MostSlowdown returns how many times as long as at default clocks a job may run wherever that is most.

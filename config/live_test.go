@@ -420,7 +420,7 @@ func TestHintsAreSaidEverywhereOrInSomePartitions(t *testing.T) {
 		}
 		for _, c := range []*Config{c, load(t, shown.String())} {
 			for partitions, want := range want {
-				if got := c.Live.LimitHint.For(partitions); got != want {
+				if got := c.Live.LimitHint.AppliesTo(partitions); got != want {
 					t.Errorf("%s, partitions %q: %v", text, partitions, got)
 				}
 			}

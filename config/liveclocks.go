@@ -159,7 +159,7 @@ func nearestPair(pairs []dvfsmodel.Setting, to dvfsmodel.Setting) dvfsmodel.Sett
 func (l *Live) SiteClocksOf(model, partitions, node string) (ceiling dvfsmodel.Setting, named bool) {
 	lower := func(by map[string]dvfsmodel.Setting) {
 		if c, ok := by[model]; ok {
-			ceiling, named = lowest(ceiling, c), true
+			ceiling, named = lowerCeilings(ceiling, c), true
 		}
 	}
 	lower(l.SiteClocks.Models)
@@ -193,27 +193,27 @@ func (c *Config) SiteProfiles() *Profiles {
 	var limited []Profile
 	for i := range c.profiles.list {
 		p := c.profiles.list[i]
-		if site, named := c.Live.SiteClocks.Models[p.Name]; named && p.limit(site) {
+		if site, named := c.Live.SiteClocks.Models[p.Name]; named && p.dropClocksAbove(site) {
 			limited = append(limited, p)
 		}
 	}
 	return c.profiles.With(newProfiles(limited, nil))
 }
 
-// limit takes away the clocks above a ceiling, and reports whether there were some and others stay.
-func (p *Profile) limit(site dvfsmodel.Setting) bool {
+// dropClocksAbove takes away the clocks above a ceiling, and reports whether there were some and others stay.
+func (p *Profile) dropClocksAbove(site dvfsmodel.Setting) bool {
 	var clocks []ClockGroup
 	base := dvfsmodel.Setting{}
 	most := p.Default.AtMost(site)
 	for _, g := range p.Clocks {
-		if g.Mem = under(g.Mem, site.Mem); len(g.Mem) == 0 {
+		if g.Mem = clocksUpTo(g.Mem, site.Mem); len(g.Mem) == 0 {
 			continue
 		}
-		if g.Core = under(g.Core, site.Core); len(g.Core) == 0 {
+		if g.Core = clocksUpTo(g.Core, site.Core); len(g.Core) == 0 {
 			continue
 		}
 		clocks = append(clocks, g)
-		at := dvfsmodel.Setting{Core: highest(under(g.Core, most.Core)), Mem: highest(under(g.Mem, most.Mem))}
+		at := dvfsmodel.Setting{Core: highestClock(clocksUpTo(g.Core, most.Core)), Mem: highestClock(clocksUpTo(g.Mem, most.Mem))}
 		if at.Core > 0 && !g.Unplanned && (at.Mem > base.Mem || at.Mem == base.Mem && at.Core > base.Core) {
 			base = at
 		}
@@ -225,22 +225,22 @@ func (p *Profile) limit(site dvfsmodel.Setting) bool {
 	return true
 }
 
-// under returns the clocks that are no higher than a ceiling; 0: all of them.
-func under(clocks []dvfsmodel.MHz, ceiling dvfsmodel.MHz) []dvfsmodel.MHz {
+// clocksUpTo returns the clocks that are no higher than a ceiling; 0: all of them.
+func clocksUpTo(clocks []dvfsmodel.MHz, ceiling dvfsmodel.MHz) []dvfsmodel.MHz {
 	return slices.DeleteFunc(slices.Clone(clocks),
 		func(f dvfsmodel.MHz) bool { return ceiling > 0 && f > ceiling })
 }
 
-// highest returns the highest of some clocks; 0 of none.
-func highest(clocks []dvfsmodel.MHz) dvfsmodel.MHz {
+// highestClock returns the highest of some clocks; 0 of none.
+func highestClock(clocks []dvfsmodel.MHz) dvfsmodel.MHz {
 	if len(clocks) == 0 {
 		return 0
 	}
 	return slices.Max(clocks)
 }
 
-// lowest returns the lower of two ceilings, clock by clock.
-func lowest(a, b dvfsmodel.Setting) dvfsmodel.Setting {
+// lowerCeilings returns the lower of two ceilings, clock by clock.
+func lowerCeilings(a, b dvfsmodel.Setting) dvfsmodel.Setting {
 	lower := func(a, b dvfsmodel.MHz) dvfsmodel.MHz {
 		if a == 0 || b > 0 && b < a {
 			return b

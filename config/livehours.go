@@ -50,7 +50,7 @@ func (h *LiveHours) SlackOf(partitions string, w *slurm.Wishes) time.Duration {
 	if w.HasSlack {
 		return w.Slack
 	}
-	return time.Duration(overPartitions(partitions, h.Slacks, 0, slices.Min) * float64(time.Second))
+	return time.Duration(chooseOverPartitions(partitions, h.Slacks, 0, slices.Min) * float64(time.Second))
 }
 
 // check notes hours that nobody says anything of.

@@ -87,7 +87,7 @@ func (p *LivePlan) modeOf(partitions string) PlanMode {
 // PaceOf returns the pace that a partition has of its own; 0: none. Of several partitions, with commas
 // between, the strictest counts.
 func (p *LivePlan) PaceOf(partitions string) float64 {
-	if pace := overPartitions(partitions, p.Paces, policy.PaceOf(p.Policy), slices.Min); len(p.Paces) > 0 {
+	if pace := chooseOverPartitions(partitions, p.Paces, policy.PaceOf(p.Policy), slices.Min); len(p.Paces) > 0 {
 		return pace
 	}
 	return 0
@@ -179,11 +179,11 @@ func (l *Live) RenewalWithin(most time.Duration) time.Duration {
 
 // Parse returns the policy that makes the plan.
 func (p *Planning) Parse() (*planner.Policy, error) {
-	return policy.Parse(p.registered(), policy.DefaultParams())
+	return policy.Parse(p.policyString(), policy.DefaultParams())
 }
 
-// registered returns the policy string as the registry knows it.
-func (p *Planning) registered() string {
+// policyString returns the policy string as the registry knows it.
+func (p *Planning) policyString() string {
 	if p.Policy == Best {
 		return policy.SearchPolicy
 	}
@@ -191,7 +191,7 @@ func (p *Planning) registered() string {
 }
 
 // CountsDeadlines reports whether the policy has jobs meet their deadlines before it looks at anything else.
-func (p *Planning) CountsDeadlines() bool { return policy.CountsDue(p.registered()) }
+func (p *Planning) CountsDeadlines() bool { return policy.CountsDue(p.policyString()) }
 
 // check notes a plan beside another order of the queue.
 func (p *LivePlan) check(d *document, pick *LivePick) {

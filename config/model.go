@@ -69,15 +69,15 @@ func (m *Model) Doubt() *dvfsmodel.Uncertainty {
 
 // Fitted rebuilds the model that predicts time and power.
 func (m *Model) Fitted() (*dvfsmodel.Fitted, error) {
-	f, err := m.ofForm()
+	f, err := m.uncorrected()
 	if err == nil && len(m.Corrections) > 0 {
 		f = f.Corrected(m.Corrections)
 	}
 	return f, err
 }
 
-// ofForm returns the model without its corrections.
-func (m *Model) ofForm() (*dvfsmodel.Fitted, error) {
+// uncorrected returns the model without its corrections.
+func (m *Model) uncorrected() (*dvfsmodel.Fitted, error) {
 	if m.Form == dvfsmodel.PaperForm() {
 		p, err := dvfsmodel.ParamsFrom(m.Coefficients)
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// take reads one [[model]] table.
-func (s *Models) take(d *document, path string, values map[string]any) {
+// decode reads one [[model]] table.
+func (s *Models) decode(d *document, path string, values map[string]any) {
 	m := Model{Pos: d.keyPosition(path)}
 	before := len(d.faults)
 	d.readFields("[[model]]", path, values, m.fields(values))
@@ -47,7 +47,7 @@ func (m *Model) fields(values map[string]any) []field {
 		numberField("power_mape", "The same of powers.", &m.PowerMAPE, nonNegativeRange),
 		lineField("source", "Where the measurements come from.", &m.Source), m.clocksField(),
 		{
-			key: "corrections", expected: "an array of tables", read: m.takeCorrections,
+			key: "corrections", expected: "an array of tables", read: m.decodeCorrections,
 			doc: "Factors by which time and power differ from the form at some clocks: tables {core_mhz, mem_mhz,\n" +
 				"time, power}, and cap_w with the form capped.",
 		},
@@ -83,7 +83,7 @@ func (m *Model) coefficientFields() []field {
 		key: "std_errors", doc: "Standard errors of the coefficients, by name.", expected: "a table",
 		read: func(d *document, path string, v any) {
 			d.coefficients(path, v, nonNegativeRange, func(name string, x float64) bool {
-				return m.setError(name, x)
+				return m.setStandardError(name, x)
 			})
 		},
 	}
@@ -149,8 +149,8 @@ func (m *Model) capFields() []field {
 // maxCorrection is the most that a correction may multiply or divide by.
 const maxCorrection = 10
 
-// takeCorrections reads the corrections of a model.
-func (m *Model) takeCorrections(d *document, path string, v any) {
+// decodeCorrections reads the corrections of a model.
+func (m *Model) decodeCorrections(d *document, path string, v any) {
 	factor := numberRange{min: 1. / maxCorrection, max: maxCorrection}
 	seen := make(map[dvfsmodel.Setting]bool)
 	d.eachTable(path, v, func(at string, values map[string]any) {
@@ -178,8 +178,8 @@ func (m *Model) takeCorrections(d *document, path string, v any) {
 	})
 }
 
-// setError sets a coefficient's standard error, if there is such a coefficient.
-func (m *Model) setError(name string, x float64) bool {
+// setStandardError sets a coefficient's standard error, if there is such a coefficient.
+func (m *Model) setStandardError(name string, x float64) bool {
 	for i := range m.Coefficients {
 		if m.Coefficients[i].Name == name {
 			m.Coefficients[i].StdErr = x

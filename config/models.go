@@ -80,7 +80,7 @@ func ReadModels(r io.Reader, name string) (*Models, error) {
 	set := newModels(0)
 	model := field{key: "model"}
 	model.read = func(d *document, path string, v any) {
-		d.eachTable(path, v, func(at string, values map[string]any) { set.take(d, at, values) })
+		d.eachTable(path, v, func(at string, values map[string]any) { set.decode(d, at, values) })
 	}
 	d.readFields("", "", d.root, []field{model})
 	if len(d.root) == 0 {
@@ -114,7 +114,7 @@ func (s *Models) Check(workload string) error {
 	if s.workloads[workload] {
 		return nil
 	}
-	return unknown("workload", workload, s.Workloads())
+	return newUnknownError("workload", workload, s.Workloads())
 }
 
 // validate reports what a file of this model could not say, or what makes it

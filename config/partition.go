@@ -56,9 +56,9 @@ func defaultLimitHint() LimitHint {
 	}
 }
 
-// For reports whether users of a partition are told. Where a job names several, with commas between, those
+// AppliesTo reports whether users of a partition are told. Where a job names several, with commas between, those
 // of all of them must be.
-func (h *LimitHint) For(partitions string) bool {
+func (h *LimitHint) AppliesTo(partitions string) bool {
 	if h.OnIn == nil {
 		return h.On
 	}

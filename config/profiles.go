@@ -53,8 +53,8 @@ func ReadProfiles(r io.Reader, name string) (*Profiles, error) {
 	}
 	var list []Profile
 	var cpus []CPU
-	gpu := field{key: "gpu", read: func(d *document, path string, v any) { list = takeProfiles(d, path, v) }}
-	cpu := field{key: "cpu", read: func(d *document, path string, v any) { cpus = takeCPUs(d, path, v) }}
+	gpu := field{key: "gpu", read: func(d *document, path string, v any) { list = decodeProfiles(d, path, v) }}
+	cpu := field{key: "cpu", read: func(d *document, path string, v any) { cpus = decodeCPUs(d, path, v) }}
 	d.readFields("", "", d.root, []field{gpu, cpu})
 	if len(list) == 0 && len(cpus) == 0 && len(d.faults) == 0 {
 		d.faultAt("", "no GPU model, want at least one [[gpu]] or [[cpu]] table")
@@ -162,17 +162,17 @@ func newNameIndex(list []Profile) nameIndex {
 		for _, name := range append([]string{p.Name}, p.Aliases...) {
 			folded := spelling.Fold(name)
 			note(x.aliases, folded, i)
-			full := plain.strip(folded)
+			full := plain.stripVendor(folded)
 			plain.full = append(plain.full, full)
-			short, _ := plain.forget(full)
+			short, _ := plain.stripMemory(full)
 			plain.short = append(plain.short, short)
 		}
 	}
 	return x
 }
 
-// strip takes the vendor's words from the front of a folded name.
-func (n *plainNames) strip(folded string) string {
+// stripVendor takes the vendor's words from the front of a folded name.
+func (n *plainNames) stripVendor(folded string) string {
 	for again := true; again; {
 		again = false
 		for _, word := range vendorWords[n.vendor] {
@@ -184,8 +184,8 @@ func (n *plainNames) strip(folded string) string {
 	return folded
 }
 
-// forget takes the memory of the board, in GB or GiB, from a plain name; not ok: it isn't in it.
-func (n *plainNames) forget(name string) (short string, ok bool) {
+// stripMemory takes the memory of the board, in GB or GiB, from a plain name; not ok: it isn't in it.
+func (n *plainNames) stripMemory(name string) (short string, ok bool) {
 	if n.memory == "" {
 		return name, false
 	}
@@ -199,11 +199,11 @@ func (n *plainNames) forget(name string) (short string, ok bool) {
 // has reports whether a folded name is one of them: as it is, or with the memory that
 // this board has.
 func (n *plainNames) has(folded string) bool {
-	full := n.strip(folded)
+	full := n.stripVendor(folded)
 	if slices.Contains(n.full, full) {
 		return true
 	}
-	short, ok := n.forget(full)
+	short, ok := n.stripMemory(full)
 	return ok && slices.Contains(n.short, short)
 }
 
@@ -241,12 +241,12 @@ func (p *Profiles) byName(name string) *Profile {
 // unknownGPU returns the error for a GPU model that isn't known. No other is guessed, as boards
 // with like names are others (H100 isn't A100): the nearest ones are listed.
 func unknownGPU(name string, p *Profiles) *UnknownError {
-	near := spelling.ByNearness(name, p.Names())
+	near := spelling.SortedByNearness(name, p.Names())
 	return &UnknownError{Kind: "GPU model", Name: name, Known: near, UnguessedGPU: true}
 }
 
-// takeProfiles reads [[gpu]] tables; of those with faults nothing is returned.
-func takeProfiles(d *document, path string, v any) []Profile {
+// decodeProfiles reads [[gpu]] tables; of those with faults nothing is returned.
+func decodeProfiles(d *document, path string, v any) []Profile {
 	var list []Profile
 	first := make(map[string]string) // path by folded name or alias
 	d.eachTable(path, v, func(at string, values map[string]any) {
@@ -304,7 +304,7 @@ func (p *Profile) fields() []field {
 	voltage := field{
 		key: "voltage",
 		doc: "Core voltage over the core clock; only ratios to that at the default clock count. Not said: the\n" +
-			"paper's curve.", expected: `"paper" or pairs [MHz, volts]`, read: p.takeVoltage,
+			"paper's curve.", expected: `"paper" or pairs [MHz, volts]`, read: p.decodeVoltage,
 		format: p.voltageText,
 	}
 	return []field{
@@ -383,7 +383,7 @@ func clockListField(key string, to *[]dvfsmodel.MHz) field {
 	f.read = func(d *document, path string, v any) {
 		switch x := v.(type) {
 		case map[string]any:
-			*to = takeSteps(d, path, x)
+			*to = decodeSteps(d, path, x)
 			return
 		case []any:
 			if n := len(x); n == 0 || n > maxClocks {
@@ -400,9 +400,9 @@ func clockListField(key string, to *[]dvfsmodel.MHz) field {
 	return f
 }
 
-// takeSteps reads {from, to, step}; both ends belong to the list. With whole = true each
+// decodeSteps reads {from, to, step}; both ends belong to the list. With whole = true each
 // clock is rounded down, as drivers do: they list 142 MHz for 142.5.
-func takeSteps(d *document, path string, values map[string]any) []dvfsmodel.MHz {
+func decodeSteps(d *document, path string, values map[string]any) []dvfsmodel.MHz {
 	var from, to, step dvfsmodel.MHz
 	whole := false
 	before := len(d.faults)
@@ -431,7 +431,7 @@ func takeSteps(d *document, path string, values map[string]any) []dvfsmodel.MHz 
 	return clocks
 }
 
-func (p *Profile) takeVoltage(d *document, path string, v any) {
+func (p *Profile) decodeVoltage(d *document, path string, v any) {
 	const want = `"paper" or pairs [MHz, volts] with clocks that rise and voltages that don't fall`
 	if v == "paper" {
 		return

@@ -34,7 +34,7 @@ func (e *UnknownError) Error() string {
 		suggestNames(e.Nearest, e.Known, quoteName))
 }
 
-func unknown(kind, name string, known []string) *UnknownError {
+func newUnknownError(kind, name string, known []string) *UnknownError {
 	return &UnknownError{Kind: kind, Name: name, Nearest: spelling.Nearest(name, known), Known: known}
 }
 

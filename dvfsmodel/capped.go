@@ -31,7 +31,7 @@ func FitCapped(samples []Sample, top Setting) (*Fitted, error) {
 	runs := make([]capped.Run, len(samples))
 	for i := range samples {
 		s := &samples[i]
-		if !positive(float64(s.Cap)) || s.Cap > top.Cap {
+		if !isPositive(float64(s.Cap)) || s.Cap > top.Cap {
 			return nil, &SampleError{Reason: fmt.Sprintf("sample %d is under a cap of %v W, want 0 to %v W", i+1,
 				float64(s.Cap), float64(top.Cap))}
 		}
@@ -86,7 +86,7 @@ func (f *Fitted) underCap(fc, fm float64) (seconds float64, power Watt) {
 func (f *Fitted) cappedCoefficients() []Coefficient {
 	values := f.capped.Natural()
 	list := make([]Coefficient, len(values))
-	for i, p := range capped.List() {
+	for i, p := range capped.Parameters() {
 		list[i] = Coefficient{Name: p.Name, Value: values[i]}
 		if p.Watts {
 			list[i].Value *= float64(f.Base.Cap)
@@ -97,11 +97,11 @@ func (f *Fitted) cappedCoefficients() []Coefficient {
 
 // newCapped rebuilds a model of [CappedForm] from its coefficients by name.
 func newCapped(base Setting, values map[string]float64) (*Fitted, error) {
-	if !positive(float64(base.Cap)) {
+	if !isPositive(float64(base.Cap)) {
 		return nil, fmt.Errorf("base cap %v W, want a positive number", float64(base.Cap))
 	}
 	var natural capped.Natural
-	for i, p := range capped.List() {
+	for i, p := range capped.Parameters() {
 		x, ok := values[p.Name]
 		if !ok {
 			return nil, fmt.Errorf("form %s lacks coefficient %s", CappedForm(), p.Name)

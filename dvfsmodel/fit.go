@@ -133,7 +133,7 @@ func Fit(samples []Sample, base Setting, opts *FitOptions) (*Fitted, error) {
 func CheckSamples(samples []Sample) error {
 	for i, s := range samples {
 		for _, x := range [...]float64{float64(s.Core), float64(s.Mem), s.Time, float64(s.Power)} {
-			if !positive(x) {
+			if !isPositive(x) {
 				return &SampleError{
 					Reason: fmt.Sprintf("sample %d has %v, want positive finite numbers", i+1, x),
 				}

@@ -58,7 +58,7 @@ func (p *leastSquares) solve(active []int) (*solution, bool) {
 			s.coef[a] += inverse[i][j] * right[j]
 		}
 	}
-	p.assess(s)
+	p.fillDiagnostics(s)
 	return s, true
 }
 
@@ -74,7 +74,7 @@ func (m *square) inverse(k int) (square, bool) {
 	var low square // L⁻¹, where L·Lᵀ is the scaled matrix
 	var l square
 	for i := range k {
-		if !positive(m[i][i]) {
+		if !isPositive(m[i][i]) {
 			return square{}, false
 		}
 		scale[i] = 1 / math.Sqrt(m[i][i])
@@ -122,8 +122,8 @@ func (m *square) gramOfColumns(k int, scale *[maxTerms]float64) square {
 	return g
 }
 
-// assess fills in residuals, leverages and the loss.
-func (p *leastSquares) assess(s *solution) {
+// fillDiagnostics fills in residuals, leverages and the loss.
+func (p *leastSquares) fillDiagnostics(s *solution) {
 	s.residual = make([]float64, len(p.rows))
 	s.leverage = make([]float64, len(p.rows))
 	for r := range p.rows {

@@ -71,7 +71,7 @@ func ParamsFrom(list []Coefficient) (Params, error) {
 // PaperModel returns a model of the paper's form as [Fit] would have found it, without
 // standard errors.
 func PaperModel(p Params, base Setting) (*Fitted, error) {
-	time, power := p.linear()
+	time, power := p.linearCoefficients()
 	t, w := fittedCurve{shape: paperTime, coef: time}, fittedCurve{shape: paperPower, coef: power}
 	return NewFitted(PaperForm(), base,
 		append(t.coefficients(timePrefix, false), w.coefficients(powerPrefix, false)...))

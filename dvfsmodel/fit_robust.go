@@ -87,15 +87,15 @@ func (o *observations) worstOutlier(shapes []*shape) (outlier, bool) {
 				continue
 			}
 			least = spread
-			found = outlier{index: i, size: math.Abs(f.studentised[i]), limit: limitFor(spread)}
+			found = outlier{index: i, size: math.Abs(f.studentised[i]), limit: outlierLimit(spread)}
 		}
 	}
 	return found, !math.IsInf(least, 1)
 }
 
-// limitFor returns how far off an observation may be where the others have a standard
+// outlierLimit returns how far off an observation may be where the others have a standard
 // deviation of spread; both are relative.
-func limitFor(spread float64) float64 { return max(outlierSigmas*spread, outlierFloor) }
+func outlierLimit(spread float64) float64 { return max(outlierSigmas*spread, outlierFloor) }
 
 // setTrust sets the trust in outliers by how far they lie from what the shape that
 // suits the others best says without them.
@@ -114,7 +114,7 @@ func (o *observations) setTrust(outliers []outlier, shapes []*shape) {
 		least = spread
 		for j := range outliers {
 			outliers[j].size = math.Abs(f.studentised[outliers[j].index])
-			outliers[j].limit = limitFor(spread)
+			outliers[j].limit = outlierLimit(spread)
 		}
 	}
 	for _, x := range outliers {

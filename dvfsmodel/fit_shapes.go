@@ -106,9 +106,9 @@ func (c *fittedCurve) coefficients(prefix string, oneMem bool) []Coefficient {
 	return list
 }
 
-// oneMemory reports whether the values have none of the terms that only several memory
+// hasOneMemory reports whether the values have none of the terms that only several memory
 // clocks determine.
-func (s *shape) oneMemory(values map[string]float64, prefix string) bool {
+func (s *shape) hasOneMemory(values map[string]float64, prefix string) bool {
 	for _, i := range s.columns(false) {
 		if _, has := values[prefix+s.terms[i]]; has && !slices.Contains(s.single, i) {
 			return false
@@ -144,7 +144,7 @@ func (c *fittedCurve) takeCoefficients(values map[string]float64, prefix string,
 		}
 		c.knee = knee
 	}
-	if x := c.at(1, 1); !positive(x) {
+	if x := c.at(1, 1); !isPositive(x) {
 		return fmt.Errorf("the %s coefficients predict %v at the base clocks, want a positive number",
 			strings.TrimSuffix(prefix, "."), x)
 	}

@@ -59,7 +59,7 @@ func (f *Fitted) Power(s Scaling) Watt {
 		return correction * power
 	}
 	if f.Form.Power == namePaper {
-		return correction * fromLinear(&f.time.coef, &f.power.coef).Power(s)
+		return correction * paramsFromLinear(&f.time.coef, &f.power.coef).Power(s)
 	}
 	return correction * Watt(f.power.at(s.Fc, s.Fm))
 }
@@ -79,7 +79,7 @@ func (f *Fitted) Params() (Params, bool) {
 	if f.Form != PaperForm() {
 		return Params{}, false
 	}
-	return fromLinear(&f.time.coef, &f.power.coef), true
+	return paramsFromLinear(&f.time.coef, &f.power.coef), true
 }
 
 // Coefficients lists what [NewFitted] needs to rebuild the model.
@@ -116,7 +116,7 @@ func NewFitted(form Form, base Setting, coefficients []Coefficient) (*Fitted, er
 		}
 		values[c.Name] = c.Value
 	}
-	f, err := rebuild(form, base, values)
+	f, err := newFittedByName(form, base, values)
 	if err != nil {
 		return nil, err
 	}
@@ -126,15 +126,15 @@ func NewFitted(form Form, base Setting, coefficients []Coefficient) (*Fitted, er
 	return f, nil
 }
 
-// rebuild is NewFitted of coefficients by name, and leaves those that the form doesn't have.
-func rebuild(form Form, base Setting, values map[string]float64) (*Fitted, error) {
+// newFittedByName is NewFitted of coefficients by name, and leaves those that the form doesn't have.
+func newFittedByName(form Form, base Setting, values map[string]float64) (*Fitted, error) {
 	if form == CappedForm() {
 		return newCapped(base, values)
 	}
 	f := &Fitted{Form: form, Base: base}
 	f.time = fittedCurve{shape: shapeByName(timeShapes, form.Time)}
 	f.power = fittedCurve{shape: shapeByName(powerShapes, form.Power)}
-	f.oneMem = f.time.oneMemory(values, timePrefix) && f.power.oneMemory(values, powerPrefix)
+	f.oneMem = f.time.hasOneMemory(values, timePrefix) && f.power.hasOneMemory(values, powerPrefix)
 	if err := f.time.takeCoefficients(values, timePrefix, f.oneMem); err != nil {
 		return nil, err
 	}

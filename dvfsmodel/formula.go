@@ -105,13 +105,13 @@ func IsOptional(name string) bool {
 func (p *Params) Value(i int) *float64 { return p.values()[i] }
 
 // Time is EDL eq. (2): seconds at normalised clocks.
-func (p Params) Time(fc, fm float64) float64 { return p.stretched(p.stretch(fc, fm)) }
+func (p Params) Time(fc, fm float64) float64 { return p.timeAtStretch(p.stretch(fc, fm)) }
 
 // stretch returns how many times as long as at default clocks that takes which clocks change.
 func (p *Params) stretch(fc, fm float64) float64 { return p.Delta/fc + (1-p.Delta)/fm }
 
-// stretched returns the run time, seconds, at a stretch.
-func (p *Params) stretched(stretch float64) float64 { return p.T0 + p.D*stretch }
+// timeAtStretch returns the run time, seconds, at a stretch.
+func (p *Params) timeAtStretch(stretch float64) float64 { return p.T0 + p.D*stretch }
 
 // Power is EDL eq. (1).
 func (p Params) Power(s Scaling) Watt {
@@ -132,8 +132,8 @@ func (p *Params) watts() (still, mem float64, core corePower) {
 	return float64(p.P0), float64(p.Gamma), corePower{unit: float64(p.C)}
 }
 
-// still returns the power that no clock changes.
-func (p *Params) still() Watt {
+// staticPower returns the power that no clock changes.
+func (p *Params) staticPower() Watt {
 	w, _, _ := p.watts()
 	return Watt(w)
 }
@@ -195,9 +195,9 @@ var (
 	}
 )
 
-// fromLinear returns the coefficients of a fit, in the order of the shapes' terms. Where it
+// paramsFromLinear returns the coefficients of a fit, in the order of the shapes' terms. Where it
 // left out what follows the memory clock, δ is 1.
-func fromLinear(time, power *[maxTerms]float64) Params {
+func paramsFromLinear(time, power *[maxTerms]float64) Params {
 	p := Params{
 		P0: Watt(power[0]), Gamma: Watt(power[1]), C: Watt(power[2]), T0: time[0],
 		D: time[1] + time[2], Delta: 1,
@@ -208,8 +208,8 @@ func fromLinear(time, power *[maxTerms]float64) Params {
 	return p
 }
 
-// linear returns the inverse of fromLinear.
-func (p *Params) linear() (time, power [maxTerms]float64) {
+// linearCoefficients returns the inverse of paramsFromLinear.
+func (p *Params) linearCoefficients() (time, power [maxTerms]float64) {
 	still, core, mem := p.seconds()
 	time = [maxTerms]float64{still, core, mem}
 	power = [maxTerms]float64{float64(p.P0), float64(p.Gamma), float64(p.C)}

@@ -58,11 +58,11 @@ func TestPartsOfTheFormulaAddUp(t *testing.T) {
 		near("energy along a line", line.cost(&coreStep{w: v * v * fc, inv: 1 / fc, fc: fc, v: Volt(v)}),
 			(power(fc)+7)*p.Time(fc, fm), 1e-12)
 		p = determined(p)
-		time, fitted := p.linear()
+		time, fitted := p.linearCoefficients()
 		tc, pc := fittedCurve{shape: paperTime, coef: time}, fittedCurve{shape: paperPower, coef: fitted}
 		near("time as fits have it", tc.at(fc, fm), p.Time(fc, fm), 1e-12)
 		near("power as fits have it", pc.at(fc, fm), power(fc), 1e-12)
-		again := fromLinear(&time, &fitted)
+		again := paramsFromLinear(&time, &fitted)
 		for i, x := range again.values() {
 			near(params[i].Name+" of a fit", *x, *p.values()[i], 1e-12)
 		}

@@ -40,7 +40,7 @@ func (r Range) freeOptimumFor(p Params, o Objective) Point {
 	s.time, s.core, s.mem = p.seconds()
 	s.power, s.gamma, s.law = p.watts()
 	s.power += price
-	fc := root(s.slope, r.FcMin, r.FcMax())
+	fc := findRoot(s.slope, r.FcMin, r.FcMax())
 	w, _ := r.corePower(s.law, fc)
 	return p.At(Scaling{V: r.Voltage(fc), Fc: fc, Fm: s.bestFm(fc, w)})
 }
@@ -220,12 +220,12 @@ func (r Range) ForTime(p Params, t float64) (pt Point, ok bool) {
 	return r.AtLimit(p, t), true
 }
 
-// root finds where f, which changes sign at most once and from − to +, crosses
+// findRoot finds where f, which changes sign at most once and from − to +, crosses
 // zero in [lo, hi]: lo when it is not negative there, hi when it is not
 // positive there. The method is Ridders' false position, which keeps its
 // bracket and converges quadratically on smooth functions: when a step is below
 // rootTol, what is left is below rounding.
-func root(f func(float64) float64, lo, hi float64) float64 {
+func findRoot(f func(float64) float64, lo, hi float64) float64 {
 	flo := f(lo)
 	if flo >= 0 || lo >= hi {
 		return lo
@@ -272,7 +272,7 @@ const (
 	bracketTol = 4e-16 // relative width of the bracket: two units in the last place
 )
 
-func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
+func isPositive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
 
 // clamp is x, or the bound of [lo, hi] that is next to it.
 func clamp(x, lo, hi float64) float64 { return min(max(x, lo), hi) }

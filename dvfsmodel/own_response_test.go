@@ -144,7 +144,7 @@ func TestAResponseWithinSomeClocksChoosesAmongThemAlone(t *testing.T) {
 		for _, free := range []dvfsmodel.Response{
 			&dvfsmodel.Discrete{Params: params, Table: table, At: at}, dvfsmodel.NewFrontier(params, table, at),
 		} {
-			r := dvfsmodel.Within(free, func(s dvfsmodel.Setting) bool { return slices.Contains(some, s) })
+			r := dvfsmodel.RestrictedTo(free, func(s dvfsmodel.Setting) bool { return slices.Contains(some, s) })
 			best, err := r.Optimum(price, limit)
 			least := leastCost(free, table, append(some, base), price, limit)
 			if math.IsInf(least, 1) != (err != nil) || err == nil && math.Abs(price.Cost(best)-least) > 1e-9*least {

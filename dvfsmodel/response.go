@@ -273,17 +273,17 @@ func (f *Fixed) Allows(s Scaling) bool { return s == f.At.Scaling }
 
 // Repeat returns the response of a workload repeated k times: times and energies
 // grow k-fold, powers stay.
-func Repeat(r Response, k float64) Response { return scaled(r, k, 1) }
+func Repeat(r Response, k float64) Response { return scaleResponse(r, k, 1) }
 
 // ScaledTo returns a response of the same shape that has such a run time, seconds, and
 // power at the default clocks.
 func ScaledTo(r Response, time float64, power Watt) Response {
 	at := r.Default()
-	return scaled(r, time/at.Time, float64(power/at.Power))
+	return scaleResponse(r, time/at.Time, float64(power/at.Power))
 }
 
-// scaled multiplies the times and the powers of a response.
-func scaled(r Response, time, power float64) Response {
+// scaleResponse multiplies the times and the powers of a response.
+func scaleResponse(r Response, time, power float64) Response {
 	switch r := r.(type) {
 	case *Continuous:
 		return &Continuous{Params: r.Params.scaled(time, power), Range: r.Range}
@@ -298,7 +298,7 @@ func scaled(r Response, time, power float64) Response {
 			points: make([]Point, len(r.points)), measured: r.measured,
 		}
 		if r.plain != nil {
-			other.plain, _ = scaled(r.plain, time, 1).(*Frontier)
+			other.plain, _ = scaleResponse(r.plain, time, 1).(*Frontier)
 		}
 		for i := range r.points {
 			other.points[i] = r.points[i].scaled(time, power)
@@ -358,9 +358,9 @@ func (r *rescaled) Model() Model { return scaledModel{r.original.Model(), r.time
 // Allows reports whether the setting may be set.
 func (r *rescaled) Allows(s Scaling) bool { return r.original.Allows(s) }
 
-// Within returns a response on a table of clocks with those of them that may be set, and with the
+// RestrictedTo returns a response on a table of clocks with those of them that may be set, and with the
 // default ones, which always may; any other response as it is.
-func Within(r Response, mayBeSet func(Setting) bool) Response {
+func RestrictedTo(r Response, mayBeSet func(Setting) bool) Response {
 	standard := r.Default()
 	keeps := func(pair Setting) bool {
 		return pair == Setting{Core: standard.Core, Mem: standard.Mem} || mayBeSet(pair)

@@ -50,7 +50,7 @@ func (r CapRange) Has(w Watt) bool { return r.Min > 0 && w >= r.Min && w < r.Max
 
 // CheckBase reports default clocks that aren't finite and positive.
 func (s Setting) CheckBase() error {
-	if !positive(float64(s.Core)) || !positive(float64(s.Mem)) {
+	if !isPositive(float64(s.Core)) || !isPositive(float64(s.Mem)) {
 		return fmt.Errorf("base clocks %g/%g MHz, want positive numbers", float64(s.Core), float64(s.Mem))
 	}
 	return nil

@@ -75,7 +75,7 @@ func (o *Optima) Unlimited(r Response, i int) (Point, bool) {
 	if cached == nil {
 		return Point{}, false
 	}
-	time := c.Params.stretched(cached.stretch)
+	time := c.Params.timeAtStretch(cached.stretch)
 	return Point{
 		Scaling: cached.setting, Time: time, Power: cached.power, Energy: cached.power.Over(time),
 	}, true

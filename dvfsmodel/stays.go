@@ -111,7 +111,7 @@ func (s *ClockResidency) Validate() error {
 				float64(s.Core), x)}
 		}
 	}
-	if !positive(float64(s.Core)) || s.Begun < 0 {
+	if !isPositive(float64(s.Core)) || s.Begun < 0 {
 		return &SampleError{Reason: fmt.Sprintf("a clock of %g MHz, begun %d times",
 			float64(s.Core), s.Begun)}
 	}
@@ -120,9 +120,9 @@ func (s *ClockResidency) Validate() error {
 
 // isPossible reports whether all numbers are finite and above 0.
 func (u *EquivalentRun) isPossible() bool {
-	return positive(u.Time.Low) && positive(u.Time.High) && positive(u.Energy.Low) &&
-		positive(u.Energy.High) &&
-		positive(u.Time.Guess) && positive(u.Energy.Guess)
+	return isPositive(u.Time.Low) && isPositive(u.Time.High) && isPositive(u.Energy.Low) &&
+		isPositive(u.Energy.High) &&
+		isPositive(u.Time.Guess) && isPositive(u.Energy.Guess)
 }
 
 // minRest is for how long a run must have rested at a clock for its power then

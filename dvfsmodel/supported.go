@@ -84,9 +84,9 @@ func ForTime(r Response, seconds float64) (Point, bool) {
 func MaxDiscount(r Response) Watt {
 	switch r := r.(type) {
 	case *Continuous:
-		return r.Params.still()
+		return r.Params.staticPower()
 	case *Discrete:
-		return r.Params.still()
+		return r.Params.staticPower()
 	case *Fixed:
 		return Watt(math.Inf(1))
 	}
@@ -113,7 +113,7 @@ func LeastCosts(costs []float64, r Response, goals []Objective, limit float64) b
 		longest := min(limit, c.Range.MaxTime(c.Params))
 		for n, o := range goals {
 			known := o
-			known.TimeWeight = max(o.TimeWeight, -o.EnergyWeight*float64(c.Params.still()))
+			known.TimeWeight = max(o.TimeWeight, -o.EnergyWeight*float64(c.Params.staticPower()))
 			if pt, err := c.Optimum(known, limit); err == nil {
 				costs[n] = min(costs[n], known.Cost(pt)-(known.TimeWeight-o.TimeWeight)*longest)
 			}
@@ -129,8 +129,8 @@ func LeastCosts(costs []float64, r Response, goals []Objective, limit float64) b
 	return len(all) > 0 || !HasModel(r)
 }
 
-// At returns a response's model at a normalised setting, be it allowed or not.
-func At(r Response, s Scaling) Point {
+// PointAtScaling returns a response's model at a normalised setting, be it allowed or not.
+func PointAtScaling(r Response, s Scaling) Point {
 	if c, ok := r.(*Continuous); ok {
 		return c.Params.At(s) // asked often
 	}

@@ -42,10 +42,10 @@ var controls = [...]controlInfo{
 			get: func(s *dvfsmodel.Setting) Value { return Value(ProfilesOf(s.Profile)) },
 			put: func(s *dvfsmodel.Setting, v Value) {
 				set, _ := profilesIn(v)
-				s.Profile = set.one()
+				s.Profile = set.lastProfile()
 			},
 		},
-		isChoice: true, prior: requestedBefore, giveBack: withdrawUnless,
+		isChoice: true, prior: requestedValue, giveBack: withdrawUnless,
 	},
 }
 
@@ -109,11 +109,11 @@ func (c *Control) UnmarshalText(key []byte) error {
 // Unit returns what its values are in.
 func (c Control) Unit() string { return controls[c].unit }
 
-// Of returns what a setting wants of the control; 0: nothing.
-func (c Control) Of(s dvfsmodel.Setting) Value { return controls[c].field.get(&s) }
+// ValueIn returns what a setting wants of the control; 0: nothing.
+func (c Control) ValueIn(s dvfsmodel.Setting) Value { return controls[c].field.get(&s) }
 
-// Put makes a setting want a value of the control.
-func (c Control) Put(s *dvfsmodel.Setting, v Value) { controls[c].field.put(s, v) }
+// SetIn makes a setting want a value of the control.
+func (c Control) SetIn(s *dvfsmodel.Setting, v Value) { controls[c].field.put(s, v) }
 
 // Shown returns what a reading shows of the control, and by how much that may exceed what is
 // set. It is false where readings don't show it; NaN is what wasn't measured.
@@ -187,7 +187,7 @@ func (c Control) Words(v Value) string {
 // CheckBounds says why a GPU doesn't take a value whatever its clocks are.
 func (c Control) CheckBounds(can Capability, v Value) error {
 	if c.IsChoice() {
-		if set, ok := profilesIn(v); !ok || set&can.Profiles != set || v != Value(ProfilesOf(set.one())) ||
+		if set, ok := profilesIn(v); !ok || set&can.Profiles != set || v != Value(ProfilesOf(set.lastProfile())) ||
 			set == 0 {
 			return fmt.Errorf("%s %s isn't one of the GPU's, which has %s", c, c.Words(v), can.Profiles)
 		}

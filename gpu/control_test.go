@@ -16,15 +16,15 @@ func TestEachControlHasALineOfItsOwn(t *testing.T) {
 			t.Errorf("control %d: key %q, name %q, unit %q", c, c.Key(), c.String(), c.Unit())
 		}
 		keys[c.Key()], names[c.String()] = true, true
-		c.Put(&all, value(c))
+		c.SetIn(&all, value(c))
 	}
 	for c := range NumControls {
-		if v := c.Of(all); v != value(c) {
+		if v := c.ValueIn(all); v != value(c) {
 			t.Errorf("%v shares its field of a setting: %v, want %v", c, float64(v), float64(value(c)))
 		}
 		var one dvfsmodel.Setting
-		if c.Put(&one, 8); one == (dvfsmodel.Setting{}) || c.Of(one) != 8 {
-			t.Errorf("%v of %+v is %v, want 8", c, one, float64(c.Of(one)))
+		if c.SetIn(&one, 8); one == (dvfsmodel.Setting{}) || c.ValueIn(one) != 8 {
+			t.Errorf("%v of %+v is %v, want 8", c, one, float64(c.ValueIn(one)))
 		}
 		if !ControlsOf(c).Has(c) || ControlSet(0).Has(c) || !allControls.Has(c) {
 			t.Errorf("%v in the wrong sets", c)
@@ -42,7 +42,7 @@ func TestEachProfileIsAloneInASetOfItsOwn(t *testing.T) {
 			t.Errorf("the set of profile %d has %d", p, got)
 		}
 		set, ok := profilesIn(Value(ProfilesOf(p)))
-		if !ok || set != ProfilesOf(p) || set.one() != p {
+		if !ok || set != ProfilesOf(p) || set.lastProfile() != p {
 			t.Errorf("as a value the set of profile %d is %v, %v", p, set, ok)
 		}
 	}

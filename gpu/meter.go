@@ -79,7 +79,7 @@ func (m *EnergyMeter) Add(r Reading) {
 	if m.started && d <= 0 {
 		return
 	}
-	if Measured(r.Power) {
+	if IsMeasured(r.Power) {
 		m.peak, m.powered = max(m.peak, r.Power), true
 	}
 	if !m.started {
@@ -95,8 +95,8 @@ func (m *EnergyMeter) Add(r Reading) {
 func (m *EnergyMeter) step(r Reading, d time.Duration) {
 	byPower := (m.last.Power + r.Power).Over(d.Seconds() / 2)
 	byCounter := r.Energy - m.last.Energy
-	powerKnown := Measured(m.last.Power) && Measured(r.Power)
-	counterKnown := Measured(m.last.Energy) && Measured(r.Energy)
+	powerKnown := IsMeasured(m.last.Power) && IsMeasured(r.Power)
+	counterKnown := IsMeasured(m.last.Energy) && IsMeasured(r.Energy)
 	if counterKnown && byCounter < 0 {
 		m.e.Resets++
 		counterKnown = false
@@ -127,9 +127,9 @@ func (m *EnergyMeter) step(r Reading, d time.Duration) {
 // long as power doesn't contradict the counter.
 func (m *EnergyMeter) SoFar() dvfsmodel.Joule { return m.counted + m.integrated }
 
-// Measured reports whether a value of a [Reading] is known: NaN, an infinity and
+// IsMeasured reports whether a value of a [Reading] is known: NaN, an infinity and
 // a negative value aren't.
-func Measured[T ~float64](v T) bool { return v >= 0 && !math.IsInf(float64(v), 1) }
+func IsMeasured[T ~float64](v T) bool { return v >= 0 && !math.IsInf(float64(v), 1) }
 
 // Sum returns the energy so far. The counter is believed unless power contradicts
 // it by more than sampling explains; then power is.

@@ -63,7 +63,7 @@ func (d *nvmlDevice) setRange(c Control, low, v Value) error {
 		return d.change(OpSet, c, func() nvml.Return { return nvmlControls[c].set(d, low, v) })
 	}
 	if c == WorkloadProfile {
-		return request(d, v, set)
+		return requestProfile(d, v, set)
 	}
 	return set()
 }

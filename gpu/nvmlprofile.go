@@ -114,9 +114,9 @@ const (
 	profilePause = 20 * time.Millisecond
 )
 
-// request requests a profile if that puts it in force, and looks whether it is. One that isn't is taken
+// requestProfile requests a profile if that puts it in force, and looks whether it is. One that isn't is taken
 // back: then nothing is set, as [ErrNotSupported] says.
-func request(d *nvmlDevice, v Value, set func() error) error {
+func requestProfile(d *nvmlDevice, v Value, set func() error) error {
 	wanted, _ := profilesIn(v)
 	before, err := d.Profiles()
 	if err != nil {
@@ -142,7 +142,7 @@ func request(d *nvmlDevice, v Value, set func() error) error {
 		}
 	}
 	if before.Requested&wanted == 0 {
-		if err := d.Withdraw(wanted.one()); err != nil {
+		if err := d.Withdraw(wanted.lastProfile()); err != nil {
 			return fmt.Errorf("power profile %s isn't in force, and can't be taken back: %s", wanted, err.Error())
 		}
 	}

@@ -47,8 +47,8 @@ func (s ProfileSet) All() iter.Seq[dvfsmodel.PowerProfile] {
 	}
 }
 
-// one returns the only profile of the set, the last one of several; 0: it is empty.
-func (s ProfileSet) one() (last dvfsmodel.PowerProfile) {
+// lastProfile returns the only profile of the set, the last one of several; 0: it is empty.
+func (s ProfileSet) lastProfile() (last dvfsmodel.PowerProfile) {
 	for p := range s.All() {
 		last = p
 	}
@@ -106,8 +106,8 @@ func AdmissibleProfiles(d Device) (ProfileSet, error) {
 	return p.Admissible() //nolint:wrapcheck // names the GPU
 }
 
-// requestedBefore returns what is requested on a device, as a value.
-func requestedBefore(d Device) (Value, error) {
+// requestedValue returns what is requested on a device, as a value.
+func requestedValue(d Device) (Value, error) {
 	p, err := ProfilesOn(d)
 	return Value(p.Requested), err
 }
@@ -123,7 +123,7 @@ func withdrawUnless(d Device, set, before Value) error {
 	case !ok:
 		return fmt.Errorf("power profiles of %s: %w", d.Identity().Bus, ErrNotSupported)
 	}
-	return p.Withdraw(ours.one()) //nolint:wrapcheck // names the GPU
+	return p.Withdraw(ours.lastProfile()) //nolint:wrapcheck // names the GPU
 }
 
 // profileRule is what a driver says of one of its profiles.
@@ -144,7 +144,7 @@ func (r profileRules) all() (s ProfileSet) {
 }
 
 // excludes reports whether two profiles can't both be in force.
-func (r profileRules) exclude(p, other dvfsmodel.PowerProfile) bool {
+func (r profileRules) areExclusive(p, other dvfsmodel.PowerProfile) bool {
 	return p != other && (r[p].excludes.Has(other) || r[other].excludes.Has(p))
 }
 
@@ -158,7 +158,7 @@ func (r profileRules) enforced(requested ProfileSet) (in ProfileSet) {
 	for _, p := range list {
 		excluded := false
 		for other := range in.All() {
-			excluded = excluded || r.exclude(p, other)
+			excluded = excluded || r.areExclusive(p, other)
 		}
 		if !excluded {
 			in |= ProfilesOf(p)

@@ -234,7 +234,7 @@ func (g *Sim) set(c Control, v Value, fixed bool) error {
 		}
 		switch {
 		case c == WorkloadProfile:
-			if err := s.request(v); err != nil {
+			if err := s.requestProfile(v); err != nil {
 				return false, err
 			}
 		case c == PowerLimit && v == Value(s.Limit):

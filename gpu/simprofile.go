@@ -34,8 +34,8 @@ func (p Profiles) ceiling(standard dvfsmodel.MHz) dvfsmodel.MHz {
 	return dvfsmodel.MHz(math.Inf(1))
 }
 
-// request requests a power profile beside others, if that puts it in force.
-func (s *simState) request(v Value) error {
+// requestProfile requests a power profile beside others, if that puts it in force.
+func (s *simState) requestProfile(v Value) error {
 	wanted, _ := profilesIn(v)
 	now := s.profiles().Requested
 	if simProfiles.admissible(now)&wanted == 0 {

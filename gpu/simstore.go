@@ -41,7 +41,7 @@ type simMachine struct {
 // HoldSim keeps all processes from the simulated GPUs of a folder until it is closed. It waits for those that use
 // them.
 func HoldSim(dir string) (io.Closer, error) {
-	lock, err := statedir.OpenAlone(filepath.Join(dir, simFile+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := statedir.OpenExclusive(filepath.Join(dir, simFile+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("simulator: lock the state: %w", err)
 	}

@@ -26,14 +26,14 @@ type Adaptation struct {
 	Levels []AdaptLevel `json:"levels"`
 }
 
-// Tau returns the time from one look at the GPUs to the next.
-func (a *Adaptation) Tau() time.Duration { return Known(a.TauS).Duration() }
+// Interval returns the time from one look at the GPUs to the next.
+func (a *Adaptation) Interval() time.Duration { return Known(a.TauS).Duration() }
 
 // WritePause returns the time from one change of the clock to the next at least.
 func (a *Adaptation) WritePause() time.Duration { return Known(a.WritePauseS).Duration() }
 
-// Rest returns for how long nothing must have run before the clock falls to the floor.
-func (a *Adaptation) Rest() time.Duration { return Known(a.RestS).Duration() }
+// RestTime returns for how long nothing must have run before the clock falls to the floor.
+func (a *Adaptation) RestTime() time.Duration { return Known(a.RestS).Duration() }
 
 // AdaptLevel is a core clock at which an adapted run may be.
 type AdaptLevel struct {

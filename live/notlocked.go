@@ -35,8 +35,8 @@ var NotLockedKinds = []NotLockedKind{
 	NotLockedSetting, NotLockedLimit, NotLockedRestart, NotLockedOther,
 }
 
-// Cut returns the reason with at most so many bytes of words, and a kind that there is.
-func (n NotLocked) Cut(bytes int) NotLocked {
+// Truncated returns the reason with at most so many bytes of words, and a kind that there is.
+func (n NotLocked) Truncated(bytes int) NotLocked {
 	if n != (NotLocked{}) && !slices.Contains(NotLockedKinds, n.Kind) {
 		n.Kind = NotLockedOther
 	}

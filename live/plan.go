@@ -94,9 +94,9 @@ type PlanRecord struct {
 	NotLocked int64 `json:"not_locked,omitempty"`
 }
 
-// AsPlanned returns the part of the starts that were as planned, of those that could be; unknown:
+// KeptShare returns the part of the starts that were as planned, of those that could be; unknown:
 // there are none.
-func (r *PlanRecord) AsPlanned() Number {
+func (r *PlanRecord) KeptShare() Number {
 	all := int64(0)
 	for how, n := range r.Starts {
 		if how != KeptHeldOut {

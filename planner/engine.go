@@ -170,7 +170,7 @@ func (e *engine) run(ctx context.Context) error {
 		if err := Cancelled(ctx); err != nil {
 			return err
 		}
-		wake, err := e.answers.wake(e.picker.Wake())
+		wake, err := e.answers.checkWake(e.picker.Wake())
 		if err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func (e *engine) offer(ctx context.Context) error {
 			e.commit(task, &placement)
 			e.answers.rounds, e.answers.waits = 0, 0
 		case Wait:
-			if err := e.answers.wait(task, e.arrivals.next-e.placed-len(e.plan.Unplaced)); err != nil {
+			if err := e.answers.checkWait(task, e.arrivals.next-e.placed-len(e.plan.Unplaced)); err != nil {
 				return err
 			}
 			e.picker.Refused(task)

@@ -43,7 +43,7 @@ func (l *Ledger) addRuns(p *Problem, plan *Plan) (busy []float64, misses []int) 
 		if apart != nil && apart[i] {
 			continue // counted by the GPU
 		}
-		w := weight(&p.Tasks[i], a) / float64(1+len(a.More)) // of each node
+		w := gpuWorth(&p.Tasks[i], a) / float64(1+len(a.More)) // of each node
 		for part := range a.Parts {
 			busy[part.Node] += w * (a.End - a.Start)
 			l.Nodes[part.Node].Run += a.Point.Energy * dvfsmodel.Joule(w)
@@ -104,7 +104,7 @@ func DefaultEnergy(p *Problem, plan *Plan) dvfsmodel.Joule {
 	for i := range plan.Assignments {
 		if a := &plan.Assignments[i]; a.Node >= 0 {
 			pt := p.Tasks[i].Options[a.Option].Response.Default()
-			sum += pt.Energy * dvfsmodel.Joule(weight(&p.Tasks[i], a))
+			sum += pt.Energy * dvfsmodel.Joule(gpuWorth(&p.Tasks[i], a))
 		}
 	}
 	return sum

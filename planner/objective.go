@@ -89,7 +89,7 @@ func (plan *Plan) GPUSeconds(p *Problem) float64 {
 	sum := 0.0
 	for i := range plan.Assignments {
 		if a := &plan.Assignments[i]; a.Node >= 0 {
-			sum += weight(&p.Tasks[i], a) * (a.End - a.Start)
+			sum += gpuWorth(&p.Tasks[i], a) * (a.End - a.Start)
 		}
 	}
 	return sum
@@ -101,7 +101,7 @@ func (plan *Plan) WaitedGPUSeconds(p *Problem) float64 {
 	sum := 0.0
 	for i := range plan.Assignments {
 		if a := &plan.Assignments[i]; a.Node >= 0 {
-			sum += weight(&p.Tasks[i], a) * (a.Start - p.Tasks[i].Arrival)
+			sum += gpuWorth(&p.Tasks[i], a) * (a.Start - p.Tasks[i].Arrival)
 		}
 	}
 	return sum

@@ -130,16 +130,16 @@ type Unplaced struct {
 // Power returns the mean power of the whole job without its host share, watts: all
 // its GPUs, or its share of one.
 func (a *Assignment) Power(t *Task) dvfsmodel.Watt {
-	return a.Point.Power * dvfsmodel.Watt(weight(t, a))
+	return a.Point.Power * dvfsmodel.Watt(gpuWorth(t, a))
 }
 
 // Energy returns the run energy of the whole job without its host share, joules.
 func (a *Assignment) Energy(t *Task) dvfsmodel.Joule {
-	return a.Point.Energy * dvfsmodel.Joule(weight(t, a))
+	return a.Point.Energy * dvfsmodel.Joule(gpuWorth(t, a))
 }
 
-// weight returns how many GPUs' worth the task occupies.
-func weight(t *Task, a *Assignment) float64 {
+// gpuWorth returns how many GPUs' worth the task occupies.
+func gpuWorth(t *Task, a *Assignment) float64 {
 	if t.Share < 1 {
 		return t.Share
 	}

@@ -92,13 +92,13 @@ func (p *StepPower) Validate() error {
 // ceilDiv is a/b rounded up, for a ≥ 0 and b > 0.
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
-// AboveSleep returns what a node of the class takes that is on and runs nothing, above what it takes asleep.
-func (k *NodeClass) AboveSleep() dvfsmodel.Watt {
+// PowerAboveSleep returns what a node of the class takes that is on and runs nothing, above what it takes asleep.
+func (k *NodeClass) PowerAboveSleep() dvfsmodel.Watt {
 	return (k.IdleW+k.HostW)*dvfsmodel.Watt(k.GPUs) - k.SleepW
 }
 
-// AboveIdle returns what a task takes while it runs on nodes of the plan, above what its GPUs take idle.
-func (plan *Plan) AboveIdle(p *Problem, t *Task, a *Assignment) dvfsmodel.Watt {
+// PowerAboveIdle returns what a task takes while it runs on nodes of the plan, above what its GPUs take idle.
+func (plan *Plan) PowerAboveIdle(p *Problem, t *Task, a *Assignment) dvfsmodel.Watt {
 	watts := a.Power(t)
 	for part := range a.Parts {
 		gpus := float64(part.GPUs.Len())

@@ -50,10 +50,10 @@ func (p *Problem) HasSharing() bool {
 // by itself: Kappa times that, within its limit.
 func (t *Task) MaxSharedRunTime(alone float64) float64 { return min(t.Profile.Kappa*alone, t.Limit) }
 
-// instance returns the tasks and the nodes that may be shared, as consolidation sees
+// sharingInstance returns the tasks and the nodes that may be shared, as consolidation sees
 // them: as many nodes of an unlimited class as there are tasks. What isn't known
 // to be small is taken to fill a GPU.
-func (p *Problem) instance() *sharing.Instance {
+func (p *Problem) sharingInstance() *sharing.Instance {
 	in := &sharing.Instance{
 		Name: p.Cluster.Name, Physics: p.Cluster.Sharing.Physics, Contention: p.Cluster.Sharing.Contention,
 		Tasks: make([]sharing.Task, len(p.Tasks)),

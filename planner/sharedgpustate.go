@@ -70,7 +70,7 @@ func newSharedGPUState(p *Problem, plan *Plan, tuner Tuner) *sharedGPUState {
 		return nil
 	}
 	y := &sharedGPUState{
-		problem: p, plan: plan, in: p.instance(),
+		problem: p, plan: plan, in: p.sharingInstance(),
 		tenants: make([]tenant, len(p.Tasks)),
 	}
 	y.IndexOf = slices.Repeat([]int{-1}, len(p.Tasks))

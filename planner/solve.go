@@ -47,7 +47,7 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 			return nil, err
 		}
 	}
-	r := requested(p, policy, opts)
+	r := requestOf(p, policy, opts)
 	if err := r.conflict(policy.Name); err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ type request struct {
 	improve        bool // the policy's Improve pass is run on the plan
 }
 
-func requested(p *Problem, policy *Policy, opts *Options) request {
+func requestOf(p *Problem, policy *Policy, opts *Options) request {
 	r := request{truth: opts.Truth != nil, present: p.Snapshot != nil, shares: policy.Share && p.HasSharing()}
 	foreseen := p.Mode != Online || (policy.Hindsight && !r.present)
 	r.improve = policy.Improve != nil && !opts.NoImprove && !r.truth && foreseen

@@ -71,8 +71,8 @@ func (c *answerCheck) fault(stage string, task int, format string, args ...any) 
 	return err
 }
 
-// wake returns when Pick wants to be asked again, not before now.
-func (c *answerCheck) wake(at float64) (float64, error) {
+// checkWake returns when Pick wants to be asked again, not before now.
+func (c *answerCheck) checkWake(at float64) (float64, error) {
 	if math.IsNaN(at) {
 		return 0, c.fault("pick", -1, "wants to be woken at NaN s")
 	}
@@ -87,8 +87,8 @@ func (c *answerCheck) wake(at float64) (float64, error) {
 	return c.view.Now, nil
 }
 
-// wait reports one offer too many that is put off while so many tasks wait.
-func (c *answerCheck) wait(task, waiting int) error {
+// checkWait reports one offer too many that is put off while so many tasks wait.
+func (c *answerCheck) checkWait(task, waiting int) error {
 	classes := len(c.view.Problem.Cluster.Classes)
 	if c.waits++; c.waits > max(maxWaits, waitsByTask*waiting*classes) {
 		return c.fault("pick", task, "is offered again and again, and put off each time")

@@ -79,7 +79,7 @@ func columnHeadingOf(name string) (h columnHeading, ok bool) {
 	if col, ok := nativeNames.find(name); ok {
 		return columnHeading{col: col}, true
 	}
-	if h, ok := onModel(name); ok && h.unit == 0 {
+	if h, ok := parseModelColumn(name); ok && h.unit == 0 {
 		return h, true
 	}
 	folded := textfile.Fold(name)
@@ -103,14 +103,14 @@ func columnHeadingOf(name string) (h columnHeading, ok bool) {
 			return columnHeading{col: colExtra, extra: extraPrefix + kept, kept: true}, true
 		}
 	}
-	for _, split := range textfile.Splits(name) {
+	for _, split := range textfile.UnitSplits(name) {
 		if col, ok := aliases[split.Rest]; ok {
 			if unit, ok := quantityOf(col).InUnit(split.Unit); ok {
 				return columnHeading{col: col, unit: unit}, true
 			}
 		}
 	}
-	return onModel(name)
+	return parseModelColumn(name)
 }
 
 // perNode finds names of GPUs that are those of each node.
@@ -119,11 +119,11 @@ var perNode = regexp.MustCompile(`(?i)(?:per|pro|par|je|/)[ _.-]*(?:node|knoten|
 // givenHeading returns what a name stands for that the caller gave a column, with the unit that the
 // caller or the name states.
 func givenHeading(name, target string) (columnHeading, *FieldError) {
-	column, unit := textfile.Target(target)
+	column, unit := textfile.SplitTarget(target)
 	if isExtra(column) {
 		return columnHeading{col: colExtra, extra: column}, nil
 	}
-	if of, perModel := onModel(column); perModel && of.unit == 0 {
+	if of, perModel := parseModelColumn(column); perModel && of.unit == 0 {
 		if unit != "" {
 			unit = "[" + unit + "]"
 		}
@@ -194,7 +194,7 @@ func nearestColumn(name string, known []string) string {
 // unknownWant returns what a message about an unknown name suggests: the nearest
 // known one, or all of them.
 func unknownWant(name string, known []string) string {
-	for _, split := range textfile.Splits(name) {
+	for _, split := range textfile.UnitSplits(name) {
 		if col, ok := aliases[split.Rest]; ok && split.Brackets && quantityOf(col) != textfile.NoQuantity {
 			return nativeNames[col] + " in " + quantityOf(col).Units() + ", and not in " + quoted(split.Unit)
 		}

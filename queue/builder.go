@@ -77,7 +77,7 @@ func (b *batchBuilder) add(d *jobDraft) error {
 		}
 	}
 	if d.pinned != "" {
-		if problem := d.pin(); problem != nil {
+		if problem := d.pinToModels(); problem != nil {
 			return b.fault(problem)
 		}
 	}

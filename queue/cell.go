@@ -23,7 +23,7 @@ type jobDraft struct {
 	bare [colRuntime + 1]string // times that are numbers without a unit; "": they aren't
 }
 
-func (d *jobDraft) reset() { *d = jobDraft{job: blankJob()} }
+func (d *jobDraft) reset() { *d = jobDraft{job: defaultJob()} }
 
 // set parses the text of a field into the draft. Where it is found says what a
 // number without a unit means.
@@ -56,7 +56,7 @@ func (d *jobDraft) set(c column, text string, at *columnHeading) *FieldError {
 		return problem
 	case colUtil:
 		series, problem := parseSeries(c, text)
-		d.profile().UtilPct = series
+		d.ensureProfile().UtilPct = series
 		return problem
 	case colArrival, colDeadline, colLimit, colRuntime:
 		value, how, problem := parseTime(c, text, at.unit)
@@ -131,7 +131,7 @@ func (d *jobDraft) field(c column) *float64 {
 		return coefficient(&d.model, c)
 	}
 	if profileColumns.has(c) {
-		return d.profile().field(c)
+		return d.ensureProfile().field(c)
 	}
 	return d.job.field(c)
 }
@@ -161,8 +161,8 @@ func (j *Job) field(c column) *float64 {
 // isText reports whether a column holds words and not a number.
 func isText(c column) bool { return c <= colWorkload || c == colRuntimeModel || c == colGPUModel }
 
-// profile returns the draft's profile, made when it is first asked for.
-func (d *jobDraft) profile() *GPUProfile {
+// ensureProfile returns the draft's profile, made when it is first asked for.
+func (d *jobDraft) ensureProfile() *GPUProfile {
 	if d.job.Profile == nil {
 		d.job.Profile = &GPUProfile{}
 	}

@@ -61,13 +61,13 @@ var nativeNames = columnNames{
 var edlNames = columnNames{
 	colID: "id", colName: "app", colArrival: "arrival", colDeadline: "deadline",
 	colLimit: "limit", colGPUs: "gpus",
-}.withModel(inPaper)
+}.withModel(paperName)
 
 // paramsNames are the columns of the params format; it ignores all others.
-var paramsNames = columnNames{colID: "id", colLimit: "limit"}.withModel(inPaper)
+var paramsNames = columnNames{colID: "id", colLimit: "limit"}.withModel(paperName)
 
-// inPaper returns a coefficient's name in the paper's notation.
-func inPaper(p dvfsmodel.Param) string { return p.Symbol }
+// paperName returns a coefficient's name in the paper's notation.
+func paperName(p dvfsmodel.Param) string { return p.Symbol }
 
 // withModel adds the names of the coefficients.
 func (n columnNames) withModel(name func(dvfsmodel.Param) string) columnNames {
@@ -114,20 +114,20 @@ func Columns() []string { return nativeNames.known() }
 // IsColumn reports whether a batch has a column of a name, x_ columns among them.
 func IsColumn(name string) bool {
 	_, ok := nativeNames.find(name)
-	h, perModel := onModel(name)
+	h, perModel := parseModelColumn(name)
 	return ok || isExtra(name) || perModel && h.unit == 0
 }
 
 // CheckTarget says what is wrong with a column that a name of a file is to stand for:
 // COLUMN, or COLUMN[UNIT] where the name doesn't say in what its numbers are.
 func CheckTarget(target string) error {
-	column, unit := textfile.Target(target)
+	column, unit := textfile.SplitTarget(target)
 	if !IsColumn(column) {
 		return fmt.Errorf("there is no column %s, want one of %s, or one that begins with x_", Printable(column),
 			strings.Join(Columns(), ", "))
 	}
 	col, ok := nativeNames.find(column)
-	if h, perModel := onModel(column); perModel {
+	if h, perModel := parseModelColumn(column); perModel {
 		col, ok = h.of, true
 	}
 	if !ok {
@@ -181,9 +181,9 @@ func isExtra(name string) bool {
 	return len(name) > len(extraPrefix) && strings.HasPrefix(name, extraPrefix)
 }
 
-// onModel reads the name of a column with run times or powers on one GPU model, such
+// parseModelColumn reads the name of a column with run times or powers on one GPU model, such
 // as runtime_s.V100 or runtime_h.V100: what stands before the model says the unit.
-func onModel(name string) (h columnHeading, ok bool) {
+func parseModelColumn(name string) (h columnHeading, ok bool) {
 	head, model, found := strings.Cut(name, ".")
 	if !found || isExtra(name) {
 		return h, false

@@ -25,7 +25,7 @@ func readCSV(in *bufio.Reader, b *batchBuilder, names *columnNames) error {
 	b.where = c.position
 	header := b.options.Header
 	if len(header) > 0 {
-		c.rows.Expect(len(header))
+		c.rows.ExpectCells(len(header))
 	} else {
 		var err error
 		if header, err = c.next(); err != nil {

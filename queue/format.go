@@ -62,7 +62,7 @@ func ReadWith(r io.Reader, name string, format Format, options *TableOptions) (*
 	}
 	in := textfile.Open(r, name, textfile.OnlyText)
 	if format == Auto {
-		format = detect(name, in)
+		format = detectFormat(name, in)
 	}
 	b := newBatchBuilder(name, options)
 	var err error
@@ -87,9 +87,9 @@ func ReadWith(r io.Reader, name string, format Format, options *TableOptions) (*
 	return b.batch()
 }
 
-// detect takes the format from the end of the file's name, or else from the
+// detectFormat takes the format from the end of the file's name, or else from the
 // first character. It leaves Auto for a kind of CSV that the header will tell.
-func detect(name string, in *bufio.Reader) Format {
+func detectFormat(name string, in *bufio.Reader) Format {
 	name = strings.ToLower(name)
 	for _, suffix := range [...]string{".json", ".jsonl", ".ndjson"} {
 		if strings.HasSuffix(name, suffix) {

@@ -102,9 +102,9 @@ func nodesOf(text string) int {
 	return 0
 }
 
-// pin lets a job run on some GPU models only, as gpu_model states them: A100, or A100;H100. What
+// pinToModels lets a job run on some GPU models only, as gpu_model states them: A100, or A100;H100. What
 // was measured of it was measured there, if nobody says where.
-func (d *jobDraft) pin() *FieldError {
+func (d *jobDraft) pinToModels() *FieldError {
 	var models []string
 	for model := range strings.SplitSeq(d.pinned, ";") {
 		model = strings.TrimSpace(model)

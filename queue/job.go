@@ -121,14 +121,14 @@ const (
 // NewJob returns a job that arrives at 0, takes one whole GPU of any model, and has
 // neither deadline nor limit. Its run time is still to be filled in.
 func NewJob(id string) Job {
-	job := blankJob()
+	job := defaultJob()
 	job.ID = id
 	job.GPUs = []GPUCount{{Count: 1}}
 	return job
 }
 
-// blankJob has the defaults of the plain fields.
-func blankJob() Job {
+// defaultJob has the defaults of the plain fields.
+func defaultJob() Job {
 	return Job{Deadline: math.Inf(1), Limit: math.Inf(1), Share: 1}
 }
 

@@ -347,7 +347,7 @@ func (r *jsonReader) onModel(of column, model string, at Position) error {
 // series reads the array of a profile.
 func (r *jsonReader) series() error {
 	r.d.given = r.d.given.with(colUtil)
-	series := r.d.profile().UtilPct
+	series := r.d.ensureProfile().UtilPct
 	for {
 		if err := r.lex.next(); err != nil {
 			return err
@@ -367,7 +367,7 @@ func (r *jsonReader) series() error {
 				newFieldError(colUtil, "has one slot too many", "at most "+strconv.Itoa(maxSlots)))
 		}
 		series = append(series, value)
-		r.d.profile().UtilPct = series
+		r.d.ensureProfile().UtilPct = series
 	}
 }
 

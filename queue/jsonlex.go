@@ -64,7 +64,7 @@ func (l *lexer) next() error {
 	for space < len(unread) && isBetweenTokens(unread[space]) {
 		space++
 	}
-	l.at = after(l.pos, unread[:space])
+	l.at = positionAfter(l.pos, unread[:space])
 	var raw []byte
 	var err error
 	switch l.kind {
@@ -125,7 +125,7 @@ func (l *lexer) syntaxError(err error, before int64) error {
 	for isWord && at > 0 && !isBetweenTokens(unread[at-1]) {
 		at--
 	}
-	l.at, unread = after(l.pos, unread[:at]), unread[at:]
+	l.at, unread = positionAfter(l.pos, unread[:at]), unread[at:]
 	switch {
 	case strings.HasPrefix(msg, "invalid escape"):
 		want = `one of \" \\ \/ \b \f \n \r \t \u0000`
@@ -142,8 +142,8 @@ func (l *lexer) syntaxError(err error, before int64) error {
 	return l.fault(msg, cmp.Or(want, "JSON"))
 }
 
-// after returns the position behind a text that begins at another one.
-func after(p Position, text []byte) Position {
+// positionAfter returns the position behind a text that begins at another one.
+func positionAfter(p Position, text []byte) Position {
 	for _, c := range text {
 		p.Column++
 		if c == '\n' {

@@ -90,7 +90,7 @@ func parseDuration(c column, text string) (float64, *FieldError) {
 		len(text) > 1 {
 		sum := 0.0
 		for i, unit := range []float64{week, day, hour, minute, 1} {
-			sum += unit * decimal(m[i+1])
+			sum += unit * parseDigits(m[i+1])
 		}
 		return sum, nil
 	}
@@ -102,7 +102,7 @@ func parseDuration(c column, text string) (float64, *FieldError) {
 				return 0, newFieldError(c, quoted(text)+" has a unit that isn't known, "+quoted(part[2]),
 					"one of s, m, h, d")
 			}
-			sum += unit * decimal(part[1])
+			sum += unit * parseDigits(part[1])
 		}
 		return sum, nil
 	}
@@ -120,16 +120,16 @@ func clockSeconds(c column, text string, m []string) (float64, *FieldError) {
 		return 0, newFieldError(c, quoted(text)+" may be hours and minutes or minutes and seconds",
 			quoted(text+":00")+" or "+quoted("00:"+text))
 	}
-	hours, minutes, seconds := decimal(m[2]), decimal(m[3]), decimal(m[4])
+	hours, minutes, seconds := parseDigits(m[2]), parseDigits(m[3]), parseDigits(m[4])
 	if m[1] != "" && hours >= 24 || minutes >= 60 || seconds >= 60 {
 		return 0, newFieldError(c, quoted(text)+" is not a time",
 			"up to 59 minutes and seconds, and with days up to 23 hours")
 	}
-	return day*decimal(m[1]) + hour*hours + minute*minutes + seconds, nil
+	return day*parseDigits(m[1]) + hour*hours + minute*minutes + seconds, nil
 }
 
-// decimal returns a number of digits, 0 for none.
-func decimal(text string) float64 {
+// parseDigits returns a number of digits, 0 for none.
+func parseDigits(text string) float64 {
 	value, _ := strconv.ParseFloat(text, 64) // digits, as the patterns have it
 	return value
 }

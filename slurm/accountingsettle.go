@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-func (r *AccountingRow) doubt(kind DoubtKind, format string, args ...any) {
+func (r *AccountingRow) addDoubt(kind DoubtKind, format string, args ...any) {
 	r.Doubts = append(r.Doubts, Doubt{kind, fmt.Sprintf(format, args...)})
 }
 
@@ -49,7 +49,7 @@ func (r *AccountingRow) settleTimes() {
 	if !elapsed.known {
 		elapsed = r.shownElapsed
 	} else if r.shownElapsed.known && !timesAgree(elapsed.Duration, r.shownElapsed.Duration) {
-		r.doubt(DoubtRunTime, "ElapsedRaw is %v, Elapsed %v: ElapsedRaw taken", elapsed, r.shownElapsed)
+		r.addDoubt(DoubtRunTime, "ElapsedRaw is %v, Elapsed %v: ElapsedRaw taken", elapsed, r.shownElapsed)
 	}
 	r.Suspended = r.suspended.Duration
 	if r.hasNodeList && r.NodeList == "" || r.hasTRES && len(r.Allocated) == 0 && !r.Start.Before(r.End) &&
@@ -65,10 +65,10 @@ func (r *AccountingRow) settleTimes() {
 		return
 	case r.Start.IsZero() && elapsed.Duration > 0:
 		r.Start = r.End.Add(-whole)
-		r.doubt(DoubtNoEnd, "Start is not stated: End and Elapsed taken")
+		r.addDoubt(DoubtNoEnd, "Start is not stated: End and Elapsed taken")
 	case r.End.IsZero() && elapsed.Duration > 0 && r.State.Base.Ended():
 		r.End = r.Start.Add(whole)
-		r.doubt(DoubtNoEnd, "End is not stated: Start and Elapsed taken")
+		r.addDoubt(DoubtNoEnd, "End is not stated: Start and Elapsed taken")
 	}
 	r.Elapsed = r.settleElapsed(elapsed)
 }
@@ -81,7 +81,7 @@ func (r *AccountingRow) settleElapsed(elapsed duration) time.Duration {
 	span := r.End.Sub(r.Start)
 	running := span - r.Suspended
 	if running < 0 && span >= 0 {
-		r.doubt(DoubtRunTime, "Suspended is %v in %v from Start to End: Suspended left out", r.Suspended, span)
+		r.addDoubt(DoubtRunTime, "Suspended is %v in %v from Start to End: Suspended left out", r.Suspended, span)
 		running, r.Suspended = span, 0
 	}
 	switch {
@@ -92,10 +92,10 @@ func (r *AccountingRow) settleElapsed(elapsed duration) time.Duration {
 	case span < 0 && !timesAgree(elapsed.Duration-running, time.Hour):
 		return 0 // an end before the start, and no change of clocks says why
 	case elapsed.Duration == 0, timesAgree(r.steps.longest, running):
-		r.doubt(DoubtRunTime, "Elapsed is %v, End - Start - Suspended %v: the latter taken", elapsed, running)
+		r.addDoubt(DoubtRunTime, "Elapsed is %v, End - Start - Suspended %v: the latter taken", elapsed, running)
 		return running
 	}
-	r.doubt(DoubtRunTime, "Elapsed is %v, End - Start - Suspended %v: Elapsed taken", elapsed, running)
+	r.addDoubt(DoubtRunTime, "Elapsed is %v, End - Start - Suspended %v: Elapsed taken", elapsed, running)
 	if span < 0 {
 		r.End = r.Start.Add(elapsed.Duration + r.Suspended)
 	}
@@ -126,7 +126,7 @@ func (r *AccountingRow) settleLocalTimes(elapsed duration) {
 	}
 	r.Submit, r.Start, r.End = best[0][0], best[0][1], best[0][2]
 	if len(best) > 1 {
-		r.doubt(DoubtClockHour, "may be an hour off: taken as submitted at %s, started at %s, ended at %s",
+		r.addDoubt(DoubtClockHour, "may be an hour off: taken as submitted at %s, started at %s, ended at %s",
 			r.Submit.Format(time.RFC3339), r.Start.Format(time.RFC3339), r.End.Format(time.RFC3339))
 	}
 }
@@ -272,7 +272,7 @@ func (r *AccountingRow) settleGPUs() {
 	case alloc.count > 0 || alloc.parts:
 		taken = alloc
 		if gres.count > 0 && gres.count != alloc.count {
-			r.doubt(DoubtGPUs, "%v in AllocTRES, %v in AllocGRES: AllocTRES taken", alloc.count, gres.count)
+			r.addDoubt(DoubtGPUs, "%v in AllocTRES, %v in AllocGRES: AllocTRES taken", alloc.count, gres.count)
 		}
 	case gres.count > 0 || gres.parts:
 		taken = gres
@@ -283,7 +283,7 @@ func (r *AccountingRow) settleGPUs() {
 	}
 	if got := alloc.stated || gres.stated; (taken.count > 0 || taken.parts) && ran && got &&
 		alloc.count+gres.count == 0 && !alloc.parts && !gres.parts {
-		r.doubt(DoubtRequested, "%v GPUs asked for", taken.count)
+		r.addDoubt(DoubtRequested, "%v GPUs asked for", taken.count)
 	}
 	if !alloc.stated && !gres.stated && !asked.stated && !askedGres.stated {
 		return
@@ -296,18 +296,18 @@ func (r *AccountingRow) settleGPUs() {
 func (r *AccountingRow) settleGPUModel(g *gpuCount) {
 	switch {
 	case len(g.models) > 1:
-		r.doubt(DoubtGPUModels, "%s: no model taken", Printable(strings.Join(g.models, ", "), maxCell))
+		r.addDoubt(DoubtGPUModels, "%s: no model taken", Printable(strings.Join(g.models, ", "), maxCell))
 	case len(g.models) == 1 && g.typed < g.count:
-		r.doubt(DoubtGPUModels, "%v of %v GPUs are %s: no model taken", g.typed, g.count,
+		r.addDoubt(DoubtGPUModels, "%v of %v GPUs are %s: no model taken", g.typed, g.count,
 			Printable(g.models[0], maxCell))
 	case len(g.models) == 1:
 		r.GPUModel = g.models[0]
 	}
 	if g.typed > g.count {
-		r.doubt(DoubtGPUs, "%v GPUs, and %v by type: %v taken", g.count, g.typed, g.count)
+		r.addDoubt(DoubtGPUs, "%v GPUs, and %v by type: %v taken", g.count, g.typed, g.count)
 	}
 	if r.PartOfGPU = g.parts; g.parts {
-		r.doubt(DoubtPartOfGPU, "%v GPUs %s", g.count, Printable(r.GPUModel, maxCell))
+		r.addDoubt(DoubtPartOfGPU, "%v GPUs %s", g.count, Printable(r.GPUModel, maxCell))
 	}
 }
 
@@ -328,7 +328,7 @@ func energiesAgree(a, b float64) bool {
 // settleEnergy settles the job's energy.
 func (r *AccountingRow) settleEnergy() {
 	if r.oddEnergy != "" {
-		r.doubt(DoubtEnergyText, "%s", quoted(r.oddEnergy))
+		r.addDoubt(DoubtEnergyText, "%s", quoted(r.oddEnergy))
 	}
 	stated := cmp.Or(r.energy.Or(0), r.shownEnergy.Or(0), r.Allocated.joules())
 	for _, other := range []struct {
@@ -336,7 +336,7 @@ func (r *AccountingRow) settleEnergy() {
 		column string
 	}{{r.shownEnergy.Or(0), "ConsumedEnergy"}, {r.Allocated.joules(), "AllocTRES"}} {
 		if other.joules > 0 && !energiesAgree(stated, other.joules) {
-			r.doubt(DoubtEnergy, "%.6g J, and %.6g J in %s: %.6g J taken", stated, other.joules, other.column, stated)
+			r.addDoubt(DoubtEnergy, "%.6g J, and %.6g J in %s: %.6g J taken", stated, other.joules, other.column, stated)
 		}
 	}
 	const rounding = 0.005
@@ -345,7 +345,7 @@ func (r *AccountingRow) settleEnergy() {
 	case stated == 0:
 		stated = steps
 	case math.Abs(stated-sum) <= rounding*sum && !energiesAgree(stated, steps):
-		r.doubt(DoubtEnergySum, "%.6g J, as the steps together, of which one has %.6g J and spans the others: "+
+		r.addDoubt(DoubtEnergySum, "%.6g J, as the steps together, of which one has %.6g J and spans the others: "+
 			"the latter taken", stated, steps)
 		stated = steps
 	}

@@ -61,7 +61,7 @@ func IsPlainComment(foreign string) bool {
 			return false
 		}
 		for run := range strings.FieldsFuncSeq(word, func(r rune) bool { return !isLetterOrDigit(r) }) {
-			if len(run) > maxPlainRun || mixes(run) {
+			if len(run) > maxPlainRun || looksEncoded(run) {
 				return false
 			}
 		}
@@ -73,9 +73,9 @@ func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 
 func isLetterOrDigit(r rune) bool { return isLetter(r) || r >= '0' && r <= '9' }
 
-// mixes reports whether a run of letters and digits has both, or a capital behind a small letter, as encoded
+// looksEncoded reports whether a run of letters and digits has both, or a capital behind a small letter, as encoded
 // bytes do; up to 4 characters may.
-func mixes(run string) bool {
+func looksEncoded(run string) bool {
 	if len(run) <= 4 {
 		return false
 	}

@@ -56,10 +56,10 @@ func (r jsonReader) Decode(v any) error {
 type streamUnmarshaler interface{ readJSON(r jsonReader) error }
 
 // readObject reads an object's members into what is found for their names, and
-// passes over those for which nil is. An [oddError] comes after the whole object was read.
+// passes over those for which nil is. An [unusableError] comes after the whole object was read.
 func (r jsonReader) readObject(find func(name []byte) any) error {
 	if r.PeekKind() != '{' {
-		return cmp.Or(r.SkipValue(), error(oddError{errors.New("want an object")}))
+		return cmp.Or(r.SkipValue(), error(unusableError{errors.New("want an object")}))
 	}
 	var firstOdd error
 	if _, err := r.ReadToken(); err != nil {
@@ -71,7 +71,7 @@ func (r jsonReader) readObject(find func(name []byte) any) error {
 			return err //nolint:wrapcheck // the walk adds the place
 		}
 		into := find(name[1 : len(name)-1])
-		if err := r.decodeInto(into); isOdd(err) {
+		if err := r.decodeInto(into); isUnusable(err) {
 			firstOdd = cmp.Or(firstOdd, err)
 		} else if err != nil {
 			return err
@@ -81,8 +81,8 @@ func (r jsonReader) readObject(find func(name []byte) any) error {
 	return cmp.Or(err, firstOdd)
 }
 
-func isOdd(err error) bool {
-	_, odd := errors.AsType[oddError](err)
+func isUnusable(err error) bool {
+	_, odd := errors.AsType[unusableError](err)
 	return odd
 }
 
@@ -97,7 +97,7 @@ func (r jsonReader) decodeInto(v any) error {
 			return err
 		}
 		if err := v.UnmarshalJSON(raw); err != nil {
-			return oddError{err}
+			return unusableError{err}
 		}
 		return nil
 	}
@@ -114,9 +114,9 @@ func fieldPointers(record any) map[string]any {
 	return named
 }
 
-// fail gives an error its place in the answer. That the answer could not be had
+// errorAt gives an error its place in the answer. That the answer could not be had
 // is another error.
-func (a *answerDecoder) fail(msg string, err error) error {
+func (a *answerDecoder) errorAt(msg string, err error) error {
 	if errors.Is(a.in.err, errLongRecord) {
 		line, column := a.in.position(max(a.record, a.in.recordStart))
 		return &ParseError{
@@ -149,7 +149,7 @@ func (a *answerDecoder) readAll(lists map[string]func() error) error {
 	for a.dec.PeekKind() == '"' {
 		token, err := a.dec.ReadToken()
 		if err != nil {
-			return a.fail("read a key", err)
+			return a.errorAt("read a key", err)
 		}
 		key := token.String()
 		a.in.markRecord(a.dec.InputOffset())
@@ -161,14 +161,14 @@ func (a *answerDecoder) readAll(lists map[string]func() error) error {
 			continue
 		}
 		if err := a.readOther(key); err != nil {
-			return a.fail(Printable(key, maxKey), err)
+			return a.errorAt(Printable(key, maxKey), err)
 		}
 	}
 	if err := a.expectKind('}', "the end of the object"); err != nil {
 		return err
 	}
 	if !found && len(a.meta.Errors) == 0 {
-		return a.fail("no list of records in the answer", nil)
+		return a.errorAt("no list of records in the answer", nil)
 	}
 	return nil
 }
@@ -179,10 +179,10 @@ const maxKey = 40
 func (a *answerDecoder) expectKind(want jsontext.Kind, name string) error {
 	token, err := a.dec.ReadToken()
 	if err != nil {
-		return a.fail("want "+name, err)
+		return a.errorAt("want "+name, err)
 	}
 	if token.Kind() != want {
-		return a.fail("want "+name, nil)
+		return a.errorAt("want "+name, nil)
 	}
 	return nil
 }
@@ -191,11 +191,11 @@ func (a *answerDecoder) eachElement(key string, each func() error) error {
 	token, err := a.dec.ReadToken()
 	switch {
 	case err != nil:
-		return a.fail(key, err)
+		return a.errorAt(key, err)
 	case token.Kind() == 'n':
 		return nil
 	case token.Kind() != '[':
-		return a.fail(key+": want a list", nil)
+		return a.errorAt(key+": want a list", nil)
 	}
 	for i := 0; ; i++ {
 		kind := a.dec.PeekKind()
@@ -203,16 +203,16 @@ func (a *answerDecoder) eachElement(key string, each func() error) error {
 			break
 		}
 		a.in.markRecord(a.dec.InputOffset())
-		a.record = a.dec.InputOffset() + betweenRecords(a.dec.UnreadBuffer())
+		a.record = a.dec.InputOffset() + bytesBeforeRecord(a.dec.UnreadBuffer())
 		if err := each(); err != nil {
-			return a.fail(key+"["+strconv.Itoa(i)+"]", err)
+			return a.errorAt(key+"["+strconv.Itoa(i)+"]", err)
 		}
 	}
 	return a.expectKind(']', "the end of "+key)
 }
 
-// betweenRecords returns how many bytes there are before a record begins.
-func betweenRecords(unread []byte) int64 {
+// bytesBeforeRecord returns how many bytes there are before a record begins.
+func bytesBeforeRecord(unread []byte) int64 {
 	return int64(len(unread) - len(bytes.TrimLeft(unread, ", \t\r\n")))
 }
 
@@ -223,7 +223,7 @@ func (a *answerDecoder) unreadJob() string {
 		return ""
 	}
 	unread := a.dec.UnreadBuffer()
-	part := jsonReader{jsontext.NewDecoder(bytes.NewReader(unread[betweenRecords(unread):]),
+	part := jsonReader{jsontext.NewDecoder(bytes.NewReader(unread[bytesBeforeRecord(unread):]),
 		jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))}
 	if token, err := part.ReadToken(); err != nil || token.Kind() != '{' {
 		return ""

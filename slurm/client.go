@@ -66,7 +66,7 @@ func (c *Client) command(ctx context.Context, name string, args ...string) ([]by
 	if err == nil {
 		return out, nil
 	}
-	return out, classify(err, name)
+	return out, classifyError(err, name)
 }
 
 // Update sets one field of a job or node, such as "jobid=5" or "nodename=n1", by
@@ -77,7 +77,7 @@ func (c *Client) Update(ctx context.Context, target, field, value string) error 
 	return err
 }
 
-func classify(err error, name string) error {
+func classifyError(err error, name string) error {
 	var failed *CommandError
 	if !errors.As(err, &failed) {
 		return fmt.Errorf("%s: %w", name, err)
@@ -147,7 +147,7 @@ func (c *Client) stream(ctx context.Context, read func(io.Reader) error, name st
 	}
 	err := streamer.Stream(ctx, read, name, args...)
 	if _, failed := errors.AsType[*CommandError](err); failed {
-		return classify(err, name)
+		return classifyError(err, name)
 	}
 	return err //nolint:wrapcheck // the reader's own
 }

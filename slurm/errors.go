@@ -84,8 +84,8 @@ func (u *Unread) IsNameless() bool { return u.Records > len(u.Names) }
 // MayList reports whether a record that could not be read may be of the job or node with that name.
 func (u *Unread) MayList(name string) bool { return u.IsNameless() || slices.Contains(u.Names, name) }
 
-// oddError marks a record that was read to its end and can't be used.
-type oddError struct{ error }
+// unusableError marks a record that was read to its end and can't be used.
+type unusableError struct{ error }
 
 // Unwrap gives the cause.
-func (e oddError) Unwrap() error { return e.error }
+func (e unusableError) Unwrap() error { return e.error }

@@ -149,11 +149,11 @@ func expandRanges(text string) ([]string, error) {
 		if !isRange {
 			hi = lo
 		}
-		a, err := smallNumber(lo)
+		a, err := parseSmallNumber(lo)
 		if err != nil {
 			return nil, err
 		}
-		b, err := smallNumber(hi)
+		b, err := parseSmallNumber(hi)
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +167,7 @@ func expandRanges(text string) ([]string, error) {
 	return out, nil
 }
 
-func smallNumber(text string) (int, error) {
+func parseSmallNumber(text string) (int, error) {
 	if text == "" || len(text) > 10 || strings.IndexFunc(text, isNotDigit) >= 0 {
 		return 0, fmt.Errorf("%q is not a number", text)
 	}

@@ -59,7 +59,7 @@ func ParseJobRef(text string) (JobRef, error) {
 	}
 	ref.Array, ref.Het = isArray, isHet
 	if isHet {
-		if ref.HetOffset, err = smallNumber(offset); err != nil {
+		if ref.HetOffset, err = parseSmallNumber(offset); err != nil {
 			return JobRef{}, fmt.Errorf("%q is not a job id: %w", Printable(text, 60), err)
 		}
 	}
@@ -79,7 +79,7 @@ func (r *JobRef) readTasks(text string) error {
 	inside, isList := strings.CutPrefix(text, "[")
 	if !isList {
 		var err error
-		r.Task, err = smallNumber(text)
+		r.Task, err = parseSmallNumber(text)
 		return err
 	}
 	inside, closed := strings.CutSuffix(inside, "]")
@@ -97,7 +97,7 @@ const maxArrayTask = 4_000_000
 
 // ParseArrayTasks reads "0-3,7%2" or "0-9:3": the task numbers and the throttle (0 when none).
 func ParseArrayTasks(text string) ([]int, int, error) {
-	list, throttle, err := cutThrottle(text)
+	list, throttle, err := splitThrottle(text)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -124,7 +124,7 @@ func ParseArrayTasks(text string) ([]int, int, error) {
 // without listing them: it takes no memory, whatever is asked for. Of a list that
 // Slurm cut it is those that are whole. It is false for what can't be a list.
 func CountArrayTasks(text string) (int, bool) {
-	list, _, err := cutThrottle(text)
+	list, _, err := splitThrottle(text)
 	if err != nil {
 		return 0, false
 	}
@@ -140,11 +140,11 @@ func CountArrayTasks(text string) (int, bool) {
 	return n, true
 }
 
-// cutThrottle takes the number after % off a list of tasks; 0 where there is none.
-func cutThrottle(text string) (list string, throttle int, err error) {
+// splitThrottle takes the number after % off a list of tasks; 0 where there is none.
+func splitThrottle(text string) (list string, throttle int, err error) {
 	list, limit, found := strings.Cut(text, "%")
 	if found {
-		throttle, err = smallNumber(limit)
+		throttle, err = parseSmallNumber(limit)
 	}
 	return list, throttle, err
 }
@@ -173,14 +173,14 @@ func parseTaskRange(text string) (taskRange, error) {
 		high = low
 	}
 	var err error
-	if r.low, err = smallNumber(low); err != nil {
+	if r.low, err = parseSmallNumber(low); err != nil {
 		return r, err
 	}
-	if r.high, err = smallNumber(high); err != nil {
+	if r.high, err = parseSmallNumber(high); err != nil {
 		return r, err
 	}
 	if hasStep {
-		if r.step, err = smallNumber(stepText); err != nil || r.step == 0 {
+		if r.step, err = parseSmallNumber(stepText); err != nil || r.step == 0 {
 			return r, fmt.Errorf("bad step in %q", text)
 		}
 	}

@@ -84,7 +84,7 @@ func (a *awakeCache) update(saving *PowerSaving, text [3]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.text != text {
-		a.text, a.read = text, PowerSaving{AwakeParts: settingList(text[1]), AwakeFlags: settingList(text[2])}
+		a.text, a.read = text, PowerSaving{AwakeParts: parseSettingList(text[1]), AwakeFlags: parseSettingList(text[2])}
 		var err error
 		if a.read.Awake, err = parseAwake(text[0]); err != nil {
 			a.read.UnreadReason = err.Error()
@@ -94,8 +94,8 @@ func (a *awakeCache) update(saving *PowerSaving, text [3]string) {
 		a.read.AwakeFlags, a.read.UnreadReason
 }
 
-// settingList reads "a,b".
-func settingList(text string) []string {
+// parseSettingList reads "a,b".
+func parseSettingList(text string) []string {
 	if isUnset(text) {
 		return nil
 	}

@@ -104,7 +104,7 @@ func (r ExecRunner) command(
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, name), args...) //nolint:gosec // one of a few names in a fixed folder, no shell
 	cmd.Env = r.environment()
 	if name == sbatch {
-		cmd.Env = append(os.Environ(), r.conf()...)
+		cmd.Env = append(os.Environ(), r.confVariable()...)
 	}
 	cmd.Dir = "/"
 	cmd.WaitDelay = time.Second
@@ -191,12 +191,12 @@ const taskListLength = "4096"
 
 // environment returns all the command sees. SLURM_TIME_FORMAT stays unset: with it sacct --json fails.
 func (r ExecRunner) environment() []string {
-	return append(r.conf(), "PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/",
+	return append(r.confVariable(), "PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/",
 		"SLURM_BITSTR_LEN="+taskListLength)
 }
 
-// conf returns the variable that names Slurm's configuration; none: it is Slurm's own.
-func (r ExecRunner) conf() []string {
+// confVariable returns the variable that names Slurm's configuration; none: it is Slurm's own.
+func (r ExecRunner) confVariable() []string {
 	if r.Conf == "" {
 		return nil
 	}

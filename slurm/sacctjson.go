@@ -239,9 +239,9 @@ func ParseVersion(text string) (Version, error) {
 	if len(parts) != 3 {
 		return Version{}, bad
 	}
-	major, e1 := smallNumber(parts[0])
-	minor, e2 := smallNumber(parts[1])
-	micro, e3 := smallNumber(parts[2])
+	major, e1 := parseSmallNumber(parts[0])
+	minor, e2 := parseSmallNumber(parts[1])
+	micro, e3 := parseSmallNumber(parts[2])
 	if errors.Join(e1, e2, e3) != nil {
 		return Version{}, bad
 	}

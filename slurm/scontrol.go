@@ -196,7 +196,7 @@ func jobFromText(v map[string]string, devices [][2]string, zone *time.Location) 
 	j.UID = t.unsigned(strings.TrimSuffix(uid, ")"), "UserId")
 	j.Priority = t.unsigned(v["Priority"], "Priority")
 	if task := v["ArrayTaskId"]; j.ArrayJob != 0 {
-		if n, err := smallNumber(task); err == nil {
+		if n, err := parseSmallNumber(task); err == nil {
 			j.ArrayTask = n
 		} else {
 			j.ArrayTasks = task
@@ -276,7 +276,7 @@ func (t *textFields) unsigned(s, key string) uint32 {
 // nodeCount reads "2" and the range "2-4" of a pending job.
 func (t *textFields) nodeCount() int {
 	low, _, _ := strings.Cut(t.known("NumNodes"), "-")
-	n, err := smallNumber(low)
+	n, err := parseSmallNumber(low)
 	if err != nil && low != "" {
 		t.fail(fmt.Errorf("NumNodes: %w", err))
 	}
@@ -318,8 +318,8 @@ func ParseExit(s string) (ExitStatus, error) {
 		return ExitStatus{}, nil
 	}
 	code, signal, ok := strings.Cut(s, ":")
-	c, err := smallNumber(code)
-	g, err2 := smallNumber(signal)
+	c, err := parseSmallNumber(code)
+	g, err2 := parseSmallNumber(signal)
 	if !ok || errors.Join(err, err2) != nil {
 		return ExitStatus{}, fmt.Errorf("exit code %q: want code:signal", Printable(s, 40))
 	}

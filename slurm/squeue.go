@@ -128,23 +128,23 @@ func ScanJobs(source string, r io.Reader, each func(*Job) error) (Meta, error) {
 	var raw jobJSON
 	var job Job
 	var refused error
-	common := common{texts: make(map[string]string), tres: make(map[string]TRES)}
+	common := interner{texts: make(map[string]string), tres: make(map[string]TRES)}
 	named := fieldPointers(&raw)
 	err := a.readAll(map[string]func() error{"jobs": func() error {
 		raw = jobJSON{}
 		err := a.dec.readObject(func(name []byte) any { return named[string(name)] })
 		if err == nil {
 			if job, err = raw.job(&common); err != nil {
-				err = oddError{err}
+				err = unusableError{err}
 			}
 		}
 		switch {
-		case isOdd(err):
+		case isUnusable(err):
 			name := ""
 			if id := raw.ID.jobID(); id != 0 {
 				name = id.String()
 			}
-			a.meta.Unread.add(name, a.fail("job "+name, err).Error())
+			a.meta.Unread.add(name, a.errorAt("job "+name, err).Error())
 			return nil
 		case err != nil:
 			return err
@@ -158,9 +158,9 @@ func ScanJobs(source string, r io.Reader, each func(*Job) error) (Meta, error) {
 	return a.meta, err
 }
 
-// common is what the jobs of a list have in common: of very many there are few users, partitions and sizes.
+// interner is what the jobs of a list have in common: of very many there are few users, partitions and sizes.
 // It grows to a bound.
-type common struct {
+type interner struct {
 	texts map[string]string
 	tres  map[string]TRES
 }
@@ -168,7 +168,7 @@ type common struct {
 const maxShared = 10_000 // of each
 
 // text is a text that jobs share.
-func (c *common) text(s *string) {
+func (c *interner) text(s *string) {
 	if shared, ok := c.texts[*s]; ok {
 		*s = shared
 	} else if len(c.texts) < maxShared {
@@ -177,7 +177,7 @@ func (c *common) text(s *string) {
 }
 
 // parseTRES is ParseTRES, once for each text.
-func (c *common) parseTRES(text string) (TRES, error) {
+func (c *interner) parseTRES(text string) (TRES, error) {
 	if out, ok := c.tres[text]; ok {
 		return out, nil
 	}
@@ -188,7 +188,7 @@ func (c *common) parseTRES(text string) (TRES, error) {
 	return out, err
 }
 
-func (r *jobJSON) job(c *common) (Job, error) {
+func (r *jobJSON) job(c *interner) (Job, error) {
 	j := Job{
 		ID: r.ID.jobID(), ArrayJob: r.ArrayJob.otherJobID(), ArrayTask: -1, ArrayTasks: string(r.ArrayTasks),
 		HetJob: r.HetJob.otherJobID(), Name: string(r.Name), Comment: string(r.Comment),
@@ -228,7 +228,7 @@ func (r *jobJSON) job(c *common) (Job, error) {
 }
 
 // readPackedFields fills what is packed in strings: nodes, TRES, devices.
-func (j *Job) readPackedFields(r *jobJSON, c *common) error {
+func (j *Job) readPackedFields(r *jobJSON, c *interner) error {
 	var err error
 	if j.Nodes, err = ExpandHostlist(j.NodeList); err != nil {
 		return fmt.Errorf("nodes: %w", err)

@@ -55,13 +55,13 @@ func ParseDuration(text string) (time.Duration, error) {
 	default:
 		unit = []time.Duration{time.Minute, time.Second}
 	}
-	n, err := smallNumber(days)
+	n, err := parseSmallNumber(days)
 	if err != nil || n > maxDays {
 		return 0, fmt.Errorf("%q is not a slurm time: bad days", text)
 	}
 	total := time.Duration(n) * 24 * time.Hour
 	for i, p := range parts {
-		n, err := smallNumber(p)
+		n, err := parseSmallNumber(p)
 		if err != nil || n > maxDays*1440 || total > maxDays*24*time.Hour {
 			return 0, fmt.Errorf("%q is not a slurm time: bad number %q", text, p)
 		}

@@ -145,7 +145,7 @@ func (w *Wishes) add(wish string, now time.Time) error {
 	case key == "fixed":
 		return w.setFixed(value)
 	case key == "cap":
-		watts, err := smallNumber(strings.TrimSuffix(strings.ToUpper(value), "W"))
+		watts, err := parseSmallNumber(strings.TrimSuffix(strings.ToUpper(value), "W"))
 		if err != nil || watts < 1 || watts > maxCapW {
 			return fmt.Errorf("want a power limit of each GPU, 1 to %d W", maxCapW)
 		}
@@ -182,13 +182,13 @@ func (w *Wishes) add(wish string, now time.Time) error {
 
 func (w *Wishes) setFixed(value string) error {
 	core, memory, both := strings.Cut(value, ",")
-	c, err := smallNumber(core)
+	c, err := parseSmallNumber(core)
 	if err != nil || c < 1 || c > maxClockMHz {
 		return fmt.Errorf("core clock: want 1 to %d MHz", maxClockMHz)
 	}
 	m := 0
 	if both {
-		if m, err = smallNumber(memory); err != nil || m < 1 || m > maxClockMHz {
+		if m, err = parseSmallNumber(memory); err != nil || m < 1 || m > maxClockMHz {
 			return fmt.Errorf("memory clock: want 1 to %d MHz", maxClockMHz)
 		}
 	}
@@ -229,7 +229,7 @@ func TimeAt(value string, now time.Time) (time.Time, error) {
 	}
 	if after, ok := strings.CutPrefix(value, "+"); ok {
 		if days, ok := strings.CutSuffix(after, "d"); ok {
-			n, err := smallNumber(days)
+			n, err := parseSmallNumber(days)
 			if err != nil || n > 366 {
 				return time.Time{}, errors.New("want +1d to +366d")
 			}

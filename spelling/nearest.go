@@ -47,10 +47,10 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// ByNearness returns the known names in the order of how near they are to a name: how many
+// SortedByNearness returns the known names in the order of how near they are to a name: how many
 // characters differ, less twice those with which both begin, or those of a known name that
 // stands in it; in the order of the alphabet among equals.
-func ByNearness(name string, known []string) []string {
+func SortedByNearness(name string, known []string) []string {
 	folded := func(name string) string {
 		name = Fold(name)
 		return name[:min(len(name), longest)]

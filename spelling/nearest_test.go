@@ -87,12 +87,12 @@ func TestNamesAreListedByNearness(t *testing.T) {
 		"A100-64": "A100 A10", "a1": "A10 A100", "NVIDIA V1000": "V100", "T5": "T4", "": "T4",
 		strings.Repeat("A100", 40): "A100",
 	} {
-		got := strings.Join(ByNearness(name, known), " ")
+		got := strings.Join(SortedByNearness(name, known), " ")
 		if !strings.HasPrefix(got, want) || len(got) != len(strings.Join(known, " ")) {
 			t.Errorf("%q: %s, want %s first", name, got, want)
 		}
 	}
-	if all := ByNearness("x", []string{strings.Repeat("é", 80), "y"}); len(all) != 2 {
+	if all := SortedByNearness("x", []string{strings.Repeat("é", 80), "y"}); len(all) != 2 {
 		t.Errorf("%q", all)
 	}
 }

@@ -112,9 +112,9 @@ func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	return f, nil
 }
 
-// OpenAlone is [OpenFile] once no other process, and nobody else in this one, has the file open by it:
+// OpenExclusive is [OpenFile] once no other process, and nobody else in this one, has the file open by it:
 // it waits for them to close theirs, or to end.
-func OpenAlone(path string, flag int, perm fs.FileMode) (*os.File, error) {
+func OpenExclusive(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	f, err := OpenFile(path, flag, perm)
 	if err != nil {
 		return nil, err

@@ -247,11 +247,11 @@ func TestOnlyAFileOfOursIsOpened(t *testing.T) {
 
 func TestAFileIsOpenedOnceNobodyElseHasIt(t *testing.T) {
 	path := filepath.Join(folder(t, filepath.Join(public(t), "own"), 0o700), "state")
-	first, err := OpenAlone(path, os.O_CREATE|os.O_RDWR, 0o600)
+	first, err := OpenExclusive(path, os.O_CREATE|os.O_RDWR, 0o600)
 	must(t, err)
 	opened := make(chan error, 1)
 	go func() {
-		f, err := OpenAlone(path, os.O_RDWR, 0o600)
+		f, err := OpenExclusive(path, os.O_RDWR, 0o600)
 		if err == nil {
 			err = f.Close()
 		}
@@ -264,7 +264,7 @@ func TestAFileIsOpenedOnceNobodyElseHasIt(t *testing.T) {
 	}
 	must(t, first.Close())
 	must(t, <-opened)
-	if _, err := OpenAlone(path+"2", os.O_RDWR, 0o600); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := OpenExclusive(path+"2", os.O_RDWR, 0o600); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that isn't there: %v", err)
 	}
 }

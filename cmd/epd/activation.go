@@ -13,10 +13,10 @@ import (
 // FileDescriptorName=, which is the flag's name.
 var socketFlags = []string{"socket", "submit-socket", "listen", "metrics", "web"}
 
-// passedSockets returns the sockets that systemd opened for this process, by the flag for
+// systemdSockets returns the sockets that systemd opened for this process, by the flag for
 // which each stands. Those of a name that is no flag's, or of two sockets for
 // one flag, are a mistake in a unit: nobody would ever be answered there.
-func passedSockets() (map[string]net.Listener, error) {
+func systemdSockets() (map[string]net.Listener, error) {
 	sockets := make(map[string]net.Listener)
 	for _, f := range activation.Files(true) {
 		l, err := net.FileListener(f)

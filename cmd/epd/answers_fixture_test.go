@@ -187,7 +187,7 @@ func (h *house) openPrivate() error {
 	return err
 }
 
-// openController opens a controller and a steerer, as joinControl does.
+// openController opens a controller and a steerer, as startController does.
 func (h *house) openController(web string) {
 	h.t.Helper()
 	records, err := store.Open(h.Context.Context, filepath.Join(h.dir, "records.db"), nil)

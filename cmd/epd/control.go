@@ -33,11 +33,11 @@ import (
 // closeBound is how long records may take to be written at the end.
 const closeBound = 5 * time.Second
 
-// joinControl opens the records and starts the controller on them.
-func (p *program) joinControl() error {
+// startController opens the records and starts the controller on them.
+func (p *program) startController() error {
 	records, err := openRecords(p.Context.Context, p.String("state"), p.noteProblem)
 	if p.role == roleBoth && (errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrSchema)) {
-		return goWithoutRecords(p, err)
+		return continueAsAgent(p, err)
 	}
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (p *program) joinControl() error {
 	if err != nil {
 		return err
 	}
-	seed, damage, err := lotSeed(filepath.Join(p.String("state"), "seed"))
+	seed, damage, err := holdOutSeed(filepath.Join(p.String("state"), "seed"))
 	if err != nil {
 		return err
 	}
@@ -60,12 +60,12 @@ func (p *program) joinControl() error {
 		return err
 	}
 	options := control.Options{
-		Speed: faster, HourAtSubmit: p.hours.Begin,
+		Speed: faster, HourAtSubmit: p.hours.BestBegin,
 		Records: control.RecordsIn(records), Cluster: p.String("cluster"), Settings: settings,
 		Seed: seed, Log: p.log, Load: p.readSettings, UserName: userName,
 		OnDecide:  func(o control.Observed) { countDecision(p.metrics, o) },
 		OnOutcome: func(o *record.Outcome, partition string) { countEnergy(p.metrics, o, partition) },
-		OnStrange: p.refusals.strange, BudgetEvents: filepath.Join(p.String("state"), "budget-events.json"),
+		OnStrange: p.refusals.logImplausible, BudgetEvents: filepath.Join(p.String("state"), "budget-events.json"),
 	}
 	if runner != nil {
 		energies := accounting.New(accounting.Options{
@@ -167,7 +167,7 @@ func (p *program) openLevers(runner slurm.Runner, lists *slurm.Client) error {
 			return &steer.Settings{
 				Version: s.Version, Live: s.Live, Profiles: s.Profiles, Margin: s.Safety.LimitMargin,
 				Upper: p.control.Foresight.Upper, Energy: p.control.Foresight.Energy, Ranking: p.planner.Ranking(),
-				Prices: s.Prices(), Short: p.control.Budget.Short,
+				Prices: s.Prices(), Short: p.control.Budget.Shortfall,
 				Shared: func(cluster *colocate.ClusterState, j *slurm.Job) colocate.Order {
 					return p.control.Foresight.SharedNodes(p.Context.Context, cluster, j)
 				},
@@ -208,7 +208,7 @@ func openMachines(p *program, runner slurm.Runner) {
 		m.Nodes, m.Node = p.control.Jobs.Nodes, slurm.NewClient(runner, epdapi.JobWait).Node
 		p.loops = append(p.loops, m.Run)
 	}
-	p.access.Machines, p.access.Refused = m, p.refusals.caller
+	p.access.Machines, p.access.Refused = m, p.refusals.logCallerRefusal
 }
 
 // controllerServer answers what is asked of the controller.
@@ -255,10 +255,10 @@ func (p *program) openRemote() error {
 	p.controllerServer().Status(mux, mungeUID)
 	door := doorOf(p)
 	door.Proves = true
-	options := munge.Options{Refused: p.refusals.request, Patient: func(r *http.Request) bool {
+	options := munge.Options{Refused: p.refusals.logUnprovenRequest, Patient: func(r *http.Request) bool {
 		return r.URL.Path == epdapi.PathReport || r.URL.Path == epdapi.PathOutcome // a Prolog waits for others
 	}}
-	p.serveAt(l, munge.Authenticate(daemon.Proven(mux), proof, options), door)
+	p.serveAt(l, munge.Authenticate(daemon.CountAsProven(mux), proof, options), door)
 	return nil
 }
 

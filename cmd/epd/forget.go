@@ -57,7 +57,7 @@ func forgetCommands(stdout, stderr io.Writer) []*cli.Command {
 					Name: "out", Usage: "new `FILE` to write what goes to", DefaultText: "standard output",
 				},
 			},
-			Action: func(c *cli.Context) error { return forget(c, stdout, stderr) },
+			Action: func(c *cli.Context) error { return forgetRuns(c, stdout, stderr) },
 		},
 		{
 			Name: "remember", Usage: "put back what epd db forget took out",
@@ -65,20 +65,20 @@ func forgetCommands(stdout, stderr io.Writer) []*cli.Command {
 			Description: "FILE is what epd db forget wrote, - standard input. What is recorded already changes nothing.\n" +
 				"Example: epd db remember forgotten.jsonl",
 			HideHelpCommand: true, OnUsageError: refuseUsage, Flags: []cli.Flag{socket, terminal.DryRunFlag()},
-			Action: func(c *cli.Context) error { return remember(c, stdout) },
+			Action: func(c *cli.Context) error { return rememberRuns(c, stdout) },
 		},
 	}
 }
 
-// forget takes runs out, after it has written what they were.
-func forget(c *cli.Context, stdout, stderr io.Writer) error {
+// forgetRuns takes runs out, after it has written what they were.
+func forgetRuns(c *cli.Context, stdout, stderr io.Writer) error {
 	queries, err := runQueries(c)
 	if err != nil {
 		return err
 	}
 	out, closing := io.Discard, func(error) error { return nil }
 	if path := c.String("out"); !terminal.IsDryRun(c) {
-		if out, closing, err = forgottenFile(path, stdout); err != nil {
+		if out, closing, err = createForgottenFile(path, stdout); err != nil {
 			return err
 		}
 	}
@@ -136,9 +136,9 @@ func runQueries(c *cli.Context) ([]epdapi.RunQuery, error) {
 	return all, nil
 }
 
-// forgottenFile returns where what goes is written, and what ends it: by an error, which
+// createForgottenFile returns where what goes is written, and what ends it: by an error, which
 // leaves no file, or well, on disk.
-func forgottenFile(path string, stdout io.Writer) (io.Writer, func(error) error, error) {
+func createForgottenFile(path string, stdout io.Writer) (io.Writer, func(error) error, error) {
 	if path == "" {
 		out := bufio.NewWriter(stdout)
 		return out, func(error) error { return out.Flush() }, nil
@@ -298,8 +298,8 @@ const (
 	maxLine = 900 << 10
 )
 
-// remember puts runs back.
-func remember(c *cli.Context, stdout io.Writer) error {
+// rememberRuns puts runs back.
+func rememberRuns(c *cli.Context, stdout io.Writer) error {
 	if c.NArg() != 1 {
 		return usagef("epd db remember takes a file, got %d arguments (options come first)", c.NArg())
 	}

@@ -85,7 +85,7 @@ func checkGPUs(c *cli.Context, stdout, stderr io.Writer) error {
 	if sims, ok := l.(*gpu.SimLibrary); ok {
 		o.Load = func(_ context.Context, id gpu.Identity) (func(), error) { return simulatedLoad(sims, id) }
 	} else {
-		o.Load, o.NoLoad = gpucheck.CompilerLoad(folder, loadCompilers(whichGPUs(c))...)
+		o.Load, o.NoLoad = gpucheck.CompilerLoad(folder, loadCompilers(chosenDriver(c))...)
 	}
 	if c.Bool("write") {
 		locker := &childLocker{c, filepath.Join(c.String("state"), "gpu-check"), stderr}
@@ -113,9 +113,9 @@ func writeCheck(c *cli.Context, stdout io.Writer, checked *gpucheck.Report) erro
 
 // driverName returns which driver it is, without files of the site.
 func driverName(c *cli.Context) string {
-	name, _, _ := strings.Cut(whichGPUs(c), ":")
-	if isSimulated(whichGPUs(c)) {
-		return whichGPUs(c)
+	name, _, _ := strings.Cut(chosenDriver(c), ":")
+	if isSimulated(chosenDriver(c)) {
+		return chosenDriver(c)
 	}
 	return name
 }
@@ -176,7 +176,7 @@ const lockBound = 30 * time.Second
 func (l *childLocker) Lock(
 	ctx context.Context, uuid string, at dvfsmodel.Setting,
 ) (took time.Duration, kill func() error, err error) {
-	cmd := itself("gpu-check", "--hold", uuid, "--at", settingText(at), "--gpu", whichGPUs(l.Context),
+	cmd := itself("gpu-check", "--hold", uuid, "--at", settingText(at), "--gpu", chosenDriver(l.Context),
 		"--gpu-faults", l.String("gpu-faults"), "--state", l.String("state"))
 	input, err := cmd.StdinPipe()
 	if err != nil {
@@ -297,7 +297,7 @@ func holdGPU(c *cli.Context, uuid string, stdin io.Reader, stdout io.Writer) err
 func settingText(at dvfsmodel.Setting) string {
 	values := make([]string, gpu.NumControls)
 	for control := range gpu.NumControls {
-		values[control] = strconv.FormatFloat(float64(control.Of(at)), 'f', -1, 64)
+		values[control] = strconv.FormatFloat(float64(control.ValueIn(at)), 'f', -1, 64)
 	}
 	return strings.Join(values, ",")
 }
@@ -314,7 +314,7 @@ func parseSetting(text string) (dvfsmodel.Setting, error) {
 		if err != nil {
 			return at, usagef("--at %q, want numbers", text)
 		}
-		control.Put(&at, gpu.Value(v))
+		control.SetIn(&at, gpu.Value(v))
 	}
 	return at, nil
 }

@@ -21,7 +21,7 @@ import (
 
 // openGPUs opens the GPUs that the flags name.
 func openGPUs(c *cli.Context) (gpu.Library, error) {
-	which := whichGPUs(c)
+	which := chosenDriver(c)
 	faults, err := gpu.ParseFaults(c.String("gpu-faults"))
 	if err != nil {
 		return nil, usagef("--gpu-faults: %w", err)
@@ -51,9 +51,9 @@ func openGPUs(c *cli.Context) (gpu.Library, error) {
 // place in silence would set what the site keeps from epd. Tests have another one.
 var commandsFile = "/etc/epplan/gpu-commands.toml" //nolint:gochecknoglobals // replaced by tests
 
-// whichGPUs returns the driver that the flag names. auto is NVIDIA's, or AMD's if theirs is the only one:
+// chosenDriver returns the driver that the flag names. auto is NVIDIA's, or AMD's if theirs is the only one:
 // so the Epilog's epd restore needs no flag on any node.
-func whichGPUs(c *cli.Context) string {
+func chosenDriver(c *cli.Context) string {
 	which := c.String("gpu")
 	if which != "auto" {
 		return which
@@ -61,14 +61,14 @@ func whichGPUs(c *cli.Context) string {
 	if _, err := os.Stat(commandsFile); err == nil {
 		return "exec"
 	}
-	if !isLoaded("nvidia") && isLoaded("amdgpu") {
+	if !isModuleLoaded("nvidia") && isModuleLoaded("amdgpu") {
 		return "amd"
 	}
 	return "nvml"
 }
 
-// isLoaded reports whether the kernel has a driver.
-func isLoaded(module string) bool {
+// isModuleLoaded reports whether the kernel has a driver.
+func isModuleLoaded(module string) bool {
 	_, err := os.Stat(filepath.Join("/sys/module", module))
 	return err == nil
 }
@@ -147,7 +147,7 @@ func claimsFolder(c *cli.Context) string {
 // agentOptions returns those of an agent whose files lie below a folder; without runs it
 // only gives clocks back, whatever becomes of the claims.
 func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Options, error) {
-	o := agent.Options{Library: l, Boot: bootID(), Driver: driverID(whichGPUs(c))}
+	o := agent.Options{Library: l, Boot: bootID(), Driver: driverID(chosenDriver(c))}
 	folder, opening := statedir.OpenFolder(journal)
 	claims, err := agent.OpenClaims(claimsFolder(c), journal)
 	switch {

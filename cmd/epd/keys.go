@@ -123,8 +123,8 @@ func makeKey(c *cli.Context, stdout io.Writer) error {
 	return err
 }
 
-// believed returns the keys of a list, which need not be there.
-func believed(c *cli.Context) ([]nodekey.Public, error) {
+// readTrustedKeys returns the keys of a list, which need not be there.
+func readTrustedKeys(c *cli.Context) ([]nodekey.Public, error) {
 	list, err := nodekey.ReadTrusted(c.String("trusted-keys"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -149,7 +149,7 @@ func addKeys(c *cli.Context, stdin io.Reader, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	list, err := believed(c)
+	list, err := readTrustedKeys(c)
 	if err != nil {
 		return err
 	}
@@ -160,12 +160,12 @@ func addKeys(c *cli.Context, stdin io.Reader, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%d keys are believed, %d of them as before\n", len(all), kept(list, all))
+	_, err = fmt.Fprintf(stdout, "%d keys are believed, %d of them as before\n", len(all), countCommonKeys(list, all))
 	return err
 }
 
-// kept counts the keys that are in two lists.
-func kept(before, after []nodekey.Public) (count int) {
+// countCommonKeys counts the keys that are in two lists.
+func countCommonKeys(before, after []nodekey.Public) (count int) {
 	for _, p := range after {
 		if slices.ContainsFunc(before, func(q nodekey.Public) bool { return q.String() == p.String() }) {
 			count++

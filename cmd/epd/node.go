@@ -51,7 +51,7 @@ func (p *program) joinNode() error {
 		return 0
 	}
 	options.Host = hostMeter(p.Context, p.log)
-	if options.Range, err = clockRange(p.Context); err != nil {
+	if options.Range, err = allowedSpans(p.Context); err != nil {
 		return err
 	}
 	outbox, err := spool.Open(filepath.Join(state, "spool"), nil)
@@ -82,8 +82,8 @@ func (p *program) joinNode() error {
 	return nil
 }
 
-// clockRange returns what this node's administrator allows, whoever decides.
-func clockRange(c *cli.Context) (func(gpu.Identity) agent.AllowedSpans, error) {
+// allowedSpans returns what this node's administrator allows, whoever decides.
+func allowedSpans(c *cli.Context) (func(gpu.Identity) agent.AllowedSpans, error) {
 	core, mem := gpu.Value(c.Float64("min-core")), gpu.Value(c.Float64("min-mem"))
 	if !(core >= 0) || !(mem >= 0) {
 		return nil, usagef("--min-core and --min-mem are clocks in MHz")
@@ -93,7 +93,7 @@ func clockRange(c *cli.Context) (func(gpu.Identity) agent.AllowedSpans, error) {
 }
 
 // controller returns who decides: in this process, or elsewhere; and who gives leases of watts.
-func (p *program) controller() (daemon.Controller, leaseFrom, error) {
+func (p *program) controller() (daemon.Controller, leaseClient, error) {
 	if p.control != nil {
 		return daemon.LocalController{Controller: p.control}, p.control.Budget.Lease, nil
 	}
@@ -111,8 +111,8 @@ func (p *program) controller() (daemon.Controller, leaseFrom, error) {
 	return remote, remote.Lease, nil
 }
 
-// leaseFrom asks a controller for leases of watts.
-type leaseFrom = func(context.Context, *epdapi.LeaseRequest) (epdapi.LeaseAnswer, error)
+// leaseClient asks a controller for leases of watts.
+type leaseClient = func(context.Context, *epdapi.LeaseRequest) (epdapi.LeaseAnswer, error)
 
 // voucher proves who this epd is to those on other machines, and who they are.
 func voucher(c *cli.Context, role nodekey.Role) (munge.Voucher, error) {

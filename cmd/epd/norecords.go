@@ -16,11 +16,11 @@ import (
 // recordsRetry is how often records are tried that couldn't be opened.
 var recordsRetry = 15 * time.Second
 
-// goWithoutRecords goes on as an agent alone where this process was to be both, and its disk
+// continueAsAgent goes on as an agent alone where this process was to be both, and its disk
 // is full or can't be written, or the records have a schema that it doesn't know: clocks are given back, jobs run at default clocks, and
 // what becomes of runs waits here. Once the records can be opened epd ends, to be started
 // with a controller again.
-func goWithoutRecords(p *program, err error) error {
+func continueAsAgent(p *program, err error) error {
 	p.noRecords = fmt.Errorf("no controller: jobs run at default clocks, and outcomes wait: %w", err)
 	p.noteProblem(p.noRecords)
 	p.role = roleAgent

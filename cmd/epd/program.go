@@ -95,7 +95,7 @@ const (
 
 // doorOf lets a program's administrators in before others.
 func doorOf(p *program) daemon.Door {
-	return daemon.Door{Full: p.access.IsAdmin, Refused: p.refusals.connection}
+	return daemon.Door{Full: p.access.IsAdmin, Refused: p.refusals.logDroppedConnection}
 }
 
 // serveAt adds a listener that is served until the end, to whom a door lets in.

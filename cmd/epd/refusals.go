@@ -78,11 +78,11 @@ func (r *refusalLog) note(remote string, err error) {
 	reason := slurm.Printable(err.Error(), 400)
 	// A clock that is 595 s ahead is 594 s ahead in the next second.
 	same := seconds.ReplaceAllString(reason, "some s")
-	r.say(daemon.SourceOf(remote), same, "a request is refused", "from", remote, "error", reason)
+	r.logOnce(daemon.SourceOf(remote), same, "a request is refused", "from", remote, "error", reason)
 }
 
-// say logs a message for a reason of a source, or of a node.
-func (r *refusalLog) say(from, reason, message string, attrs ...any) {
+// logOnce logs a message for a reason of a source, or of a node.
+func (r *refusalLog) logOnce(from, reason, message string, attrs ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
@@ -100,32 +100,34 @@ func (r *refusalLog) say(from, reason, message string, attrs ...any) {
 	r.log.Warn(message, attrs...)
 }
 
-// refused counts one and logs it.
-func (r *refusalLog) refused(kind, remote string, err error) {
+// logRefusal counts one and logs it.
+func (r *refusalLog) logRefusal(kind, remote string, err error) {
 	if r.count != nil {
 		r.count(kind)
 	}
 	r.note(remote, err)
 }
 
-// request is one that nobody proved.
-func (r *refusalLog) request(remote string, err error) { r.refused("refused-request", remote, err) }
+// logUnprovenRequest is one that nobody proved.
+func (r *refusalLog) logUnprovenRequest(remote string, err error) {
+	r.logRefusal("refused-request", remote, err)
+}
 
-// caller is somebody who is known, and may not ask that, or not so much, or says what can't be.
-func (r *refusalLog) caller(from string, status int, err error) {
+// logCallerRefusal is somebody who is known, and may not ask that, or not so much, or says what can't be.
+func (r *refusalLog) logCallerRefusal(from string, status int, err error) {
 	kind := "refused-caller"
 	if status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge {
 		kind = "refused-message"
 	}
-	r.refused(kind, from, err)
+	r.logRefusal(kind, from, err)
 }
 
-// strange is what a node's agent says and can't be. Most kinds are counted where they are found.
-func (r *refusalLog) strange(s *control.Strange) {
+// logImplausible is what a node's agent says and can't be. Most kinds are counted where they are found.
+func (r *refusalLog) logImplausible(s *control.ImplausibleReport) {
 	if s.Kind == control.StrangeAgain && r.count != nil {
 		r.count(s.Kind)
 	}
-	r.say("node "+s.Node, s.What, s.What, s.Attrs()...)
+	r.logOnce("node "+s.Node, s.What, s.What, s.Attrs()...)
 }
 
 var (
@@ -133,11 +135,11 @@ var (
 	errMadeRoom           = errors.New("too many connections are open: one that proved nothing made room")
 )
 
-// connection is one of too many.
-func (r *refusalLog) connection(remote string, madeRoom bool) {
+// logDroppedConnection is one of too many.
+func (r *refusalLog) logDroppedConnection(remote string, madeRoom bool) {
 	if madeRoom {
-		r.refused("evicted-connection", remote, errMadeRoom)
+		r.logRefusal("evicted-connection", remote, errMadeRoom)
 		return
 	}
-	r.refused("refused-connection", remote, errTooManyConnections)
+	r.logRefusal("refused-connection", remote, errTooManyConnections)
 }

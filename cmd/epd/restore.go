@@ -46,7 +46,7 @@ func restoreCommand(stderr io.Writer) *cli.Command {
 			},
 		}, gpuFlags()...),
 		Action: func(c *cli.Context) error {
-			if err := inherit(c); err != nil {
+			if err := inheritFlags(c); err != nil {
 				return err
 			}
 			return restore(c, stderr)
@@ -54,9 +54,9 @@ func restoreCommand(stderr io.Writer) *cli.Command {
 	}
 }
 
-// inherit gives a command's flags the values that the program's own have before it, as in epd $EPD_OPTIONS
+// inheritFlags gives a command's flags the values that the program's own have before it, as in epd $EPD_OPTIONS
 // restore.
-func inherit(c *cli.Context) error {
+func inheritFlags(c *cli.Context) error {
 	program := c.Lineage()[1]
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]
@@ -78,7 +78,7 @@ func restore(c *cli.Context, stderr io.Writer) error {
 	if c.Duration("within") <= 0 {
 		return usagef("--within is %v, want more than 0", c.Duration("within"))
 	}
-	journal, queues := restorable(c)
+	journal, queues := restoreSources(c)
 	if terminal.IsDryRun(c) {
 		steps, err := restoreSteps(journal)
 		if err != nil {
@@ -108,9 +108,9 @@ func restore(c *cli.Context, stderr io.Writer) error {
 	return failed
 }
 
-// restorable returns the journal that is to be given back by, empty if there is none, and the state folders
+// restoreSources returns the journal that is to be given back by, empty if there is none, and the state folders
 // with levers that are to be taken back.
-func restorable(c *cli.Context) (journal string, queues []string) {
+func restoreSources(c *cli.Context) (journal string, queues []string) {
 	if journal = c.String("journal"); journal != "" {
 		return journal, nil
 	}

@@ -42,20 +42,20 @@ func leverFolders(c *cli.Context) []string {
 // leverSteps returns the changes in Slurm that would be taken back.
 func leverSteps(folders []string) (steps []string, err error) {
 	for _, state := range folders {
-		left, err := steer.LeftOf(state, spool.Disk().Read, nil)
+		left, err := steer.ReadLeftovers(state, spool.Disk().Read, nil)
 		if err != nil {
 			return nil, err
 		}
 		for _, u := range left.Changes {
 			steps = append(steps, fmt.Sprintf("take %s back to %q, if it still is %q, as %s says",
-				changed(&u), u.Before, u.After, steer.Folder(state)))
+				leverValueText(&u), u.Before, u.After, steer.Folder(state)))
 		}
 	}
 	return steps, nil
 }
 
-// changed names a value that epd changed.
-func changed(u *lever.Undo) string {
+// leverValueText names a value that epd changed.
+func leverValueText(u *lever.Undo) string {
 	if u.Job != 0 {
 		return fmt.Sprintf("the %s of job %s", u.Lever, u.Job)
 	}
@@ -71,7 +71,7 @@ func restoreQueue(c *cli.Context, state string, stderr io.Writer) error {
 		return err
 	}
 	if runner == nil {
-		left, err := steer.LeftOf(state, spool.Disk().Read, nil)
+		left, err := steer.ReadLeftovers(state, spool.Disk().Read, nil)
 		if err == nil && len(left.Changes) > 0 {
 			err = fmt.Errorf("epd's changes in Slurm stay (%s), as its commands aren't here: run epd restore "+
 				"--state %s where they are", left.String(), state)
@@ -82,7 +82,7 @@ func restoreQueue(c *cli.Context, state string, stderr io.Writer) error {
 	defer cancel()
 	client := slurm.NewClient(runner, c.Duration("within"))
 	if c.Bool("standby") {
-		other := &charge{slurm: client, host: nodeName(c)}
+		other := &chargeWatch{slurm: client, host: nodeName(c)}
 		if ours, err := other.isOurs(ctx); err == nil && !ours {
 			const said = "note: another machine's slurmctld is in charge: its epd goes on with Slurm's queue\n"
 			_, _ = io.WriteString(stderr, said)

@@ -18,8 +18,8 @@ func TestOnOneCoreTwoGoroutinesRunAndHalfTheGarbageIsKeptUnlessGoIsToldOtherwise
 	}{{"1", 1, 100}, {"", 2, 50}} {
 		t.Setenv("GOMAXPROCS", c.environment)
 		t.Setenv("GOGC", c.environment)
-		keepAnswering()
-		keepSmall()
+		useTwoProcs()
+		halveGarbage()
 		if got := runtime.GOMAXPROCS(0); got != c.running {
 			t.Errorf("GOMAXPROCS=%s: %d goroutines run", c.environment, got)
 		}

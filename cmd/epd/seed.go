@@ -15,10 +15,10 @@ import (
 	"github.com/epplan/epplan/statedir"
 )
 
-// lotSeed returns the number by which jobs are held out: made once and kept, so that
+// holdOutSeed returns the number by which jobs are held out: made once and kept, so that
 // a restart draws the same lots, and known to nobody else. A file that isn't what
 // was written is moved aside, and a new number drawn: damage says so.
-func lotSeed(path string) (seed uint64, damage, err error) {
+func holdOutSeed(path string) (seed uint64, damage, err error) {
 	text, err := readSeed(path)
 	if err == nil {
 		if seed, err := strconv.ParseUint(text, 16, 64); err == nil && len(text) == seedDigits {

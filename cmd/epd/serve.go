@@ -38,7 +38,7 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 		reloads: make(chan os.Signal, 1),
 	}
 	var err error
-	if p.passed, err = passedSockets(); err != nil {
+	if p.passed, err = systemdSockets(); err != nil {
 		return err
 	}
 	if err := p.checkFlags(); err != nil {
@@ -71,7 +71,7 @@ func (p *program) runOwned() error {
 	if err := statedir.Make(p.String("state")); err != nil {
 		return err
 	}
-	disown, err := takeState(p)
+	disown, err := acquireStateFolder(p)
 	if err != nil || disown == nil {
 		return err
 	}
@@ -169,14 +169,14 @@ func (p *program) run(l net.Listener) (err error) {
 			err = errors.Join(err, closer())
 		}
 	}()
-	keepAnswering()
-	keepSmall()
+	useTwoProcs()
+	halveGarbage()
 	p.access, p.metrics = &daemon.Access{}, p.newMetrics()
 	p.refusals.log, p.refusals.count = p.log, p.metrics.Failed
 	p.allowUsers()
 	p.loops = append(p.loops, p.reload)
 	if p.role != roleAgent {
-		if err := p.joinControl(); err != nil {
+		if err := p.startController(); err != nil {
 			return err
 		}
 	}
@@ -206,18 +206,18 @@ func (p *program) run(l net.Listener) (err error) {
 	return err
 }
 
-// keepAnswering has epd on one core run two goroutines at a time: while one reads a long list of Slurm's, or
+// useTwoProcs has epd on one core run two goroutines at a time: while one reads a long list of Slurm's, or
 // trains predictions, nothing but the kernel's scheduler makes room at once for one that is asked something.
 // Go's own lets a goroutine work for 10 ms, and looks as often whether a request has come.
-func keepAnswering() {
+func useTwoProcs() {
 	if runtime.GOMAXPROCS(0) == 1 && os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(2)
 	}
 }
 
-// keepSmall has half as much garbage as usual, in percent of what is kept: of a long queue that is much for
+// halveGarbage has half as much garbage as usual, in percent of what is kept: of a long queue that is much for
 // a while, and collecting it costs little.
-func keepSmall() {
+func halveGarbage() {
 	const percent = 50
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)

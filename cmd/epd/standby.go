@@ -29,9 +29,9 @@ const maxChargeTrouble = 200
 // errNotInCharge ends a controller: another machine's slurmctld is in charge.
 var errNotInCharge = errors.New("another machine's slurmctld is in charge: its epd goes on with the records")
 
-// takeState makes the state folder this process's own: one that stands by waits until it's its turn. A nil
+// acquireStateFolder makes the state folder this process's own: one that stands by waits until it's its turn. A nil
 // function: the context ended before.
-func takeState(p *program) (release func(), err error) {
+func acquireStateFolder(p *program) (release func(), err error) {
 	if !p.Bool("standby") {
 		return lockState(p)
 	}
@@ -42,9 +42,9 @@ func takeState(p *program) (release func(), err error) {
 	if runner == nil {
 		return nil, usagef("--standby needs scontrol, which says which slurmctld is in charge")
 	}
-	c := &charge{slurm: slurm.NewClient(runner, epdapi.QueueWait), host: nodeName(p.Context), log: p.log}
+	c := &chargeWatch{slurm: slurm.NewClient(runner, epdapi.QueueWait), host: nodeName(p.Context), log: p.log}
 	p.loops = append(p.loops, func(ctx context.Context) {
-		if c.isLost(ctx) {
+		if c.awaitLoss(ctx) {
 			p.fail(errNotInCharge)
 		}
 	})
@@ -54,8 +54,8 @@ func takeState(p *program) (release func(), err error) {
 	})
 }
 
-// charge knows whether the slurmctld of this machine is in charge.
-type charge struct {
+// chargeWatch knows whether the slurmctld of this machine is in charge.
+type chargeWatch struct {
 	slurm *slurm.Client
 	host  string // this machine, as SlurmctldHost names it
 	log   *slog.Logger
@@ -63,7 +63,7 @@ type charge struct {
 }
 
 // isOurs reports whether this machine's slurmctld is in charge; an error: nobody can tell.
-func (c *charge) isOurs(ctx context.Context) (bool, error) {
+func (c *chargeWatch) isOurs(ctx context.Context) (bool, error) {
 	host, err := c.slurm.InCharge(ctx)
 	return err == nil && shortName(host) == shortName(c.host), err
 }
@@ -76,7 +76,7 @@ func shortName(host string) string {
 
 // await waits until this machine's slurmctld is in charge and take succeeds, which makes the state folder this
 // process's own: the epd that had it may not have ended yet. It gives up without an error when the context ends.
-func (c *charge) await(ctx context.Context, take func() error) error {
+func (c *chargeWatch) await(ctx context.Context, take func() error) error {
 	notify(c.log, systemd.SdNotifyReady)
 	for {
 		reason := "the slurmctld of another machine is in charge"
@@ -100,9 +100,9 @@ func (c *charge) await(ctx context.Context, take func() error) error {
 	}
 }
 
-// isLost waits until another machine's slurmctld is in charge, and is false when the context ends. While nobody
+// awaitLoss waits until another machine's slurmctld is in charge, and is false when the context ends. While nobody
 // can tell, as when no slurmctld runs, it goes on.
-func (c *charge) isLost(ctx context.Context) bool {
+func (c *chargeWatch) awaitLoss(ctx context.Context) bool {
 	for others := 0; others < chargeTimes; {
 		if pause.For(ctx, chargeEvery) != nil {
 			return false

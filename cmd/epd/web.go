@@ -51,7 +51,7 @@ func (p *program) openSite() {
 			return source, source
 		},
 		API:      func(v login.Viewer) http.Handler { return inner(callerOf(v)) },
-		Proved:   daemon.Prove,
+		Proved:   daemon.MarkProven,
 		Accounts: p.access.User,
 		Issuer:   oidc.New(func() config.OIDC { return p.webSettings().OIDC }, nil),
 		Version:  version, Log: p.log, TLS: p.webSettings().Cert != "",
@@ -99,8 +99,8 @@ func ask[A any](
 	return v, nil
 }
 
-// withArgument returns a question about one thing, as one without an argument.
-func withArgument[Q, A any](
+// bindArgument returns a question about one thing, as one without an argument.
+func bindArgument[Q, A any](
 	question func(context.Context, query.Caller, Q) (A, error), what Q,
 ) func(context.Context, query.Caller) (A, error) {
 	return func(ctx context.Context, who query.Caller) (A, error) { return question(ctx, who, what) }
@@ -156,7 +156,7 @@ func (p *pageSource) Job(ctx context.Context, job string) (*epdapi.JobView, erro
 // Series returns the time series of a job's runs.
 func (p *pageSource) Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSeries, error) {
 	path := epdapi.PathJobs + "/" + id.String() + epdapi.SuffixSeries
-	return ask(ctx, p, path, withArgument(p.server.Control.Queries.Series, id))
+	return ask(ctx, p, path, bindArgument(p.server.Control.Queries.Series, id))
 }
 
 // Usage returns the usage of runs that ended in a period, by groups.
@@ -203,7 +203,7 @@ func (p *pageSource) Fit(ctx context.Context, workload, gpuModel string) (*epdap
 
 // UseModel chooses the version of a model that counts.
 func (p *pageSource) UseModel(ctx context.Context, m *epdapi.ModelChoice) (*epdapi.ModelStatus, error) {
-	return ask(ctx, p, epdapi.PathModelsUse, withArgument(p.server.Control.Queries.UseModel, m))
+	return ask(ctx, p, epdapi.PathModelsUse, bindArgument(p.server.Control.Queries.UseModel, m))
 }
 
 // UndoLevers takes all levers back, which has a time of its own.

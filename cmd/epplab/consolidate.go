@@ -72,7 +72,7 @@ func consolidateCommand(t *terminal.Terminal) *cli.Command {
 			},
 			setup.ProfilesFlag(),
 		},
-		Action: t.Runs(terminal.Takes(1, 1, "one file", runConsolidate)),
+		Action: t.Runs(terminal.WithArgs(1, 1, "one file", runConsolidate)),
 	}
 }
 

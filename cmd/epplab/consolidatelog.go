@@ -172,7 +172,7 @@ func setFileServers(
 			return false, err
 		}
 		if !cluster.HasNodes() {
-			return false, setup.NoNodes(name)
+			return false, setup.NoNodesError(name)
 		}
 		nodes := cluster.Cluster()
 		noteServerGPUs(t, name, &nodes, c.Float64("gpu-mem-gb"))

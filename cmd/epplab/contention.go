@@ -27,7 +27,7 @@ func fitContentionCommand(t *terminal.Terminal) *cli.Command {
 			"what is taken otherwise: a slot with 140 % of work takes 1.4 slots.\n" +
 			"Example: epplab contention coruns.csv -o contention.json",
 		Flags:  []cli.Flag{terminal.OutputFlag()},
-		Action: t.Runs(terminal.Takes(1, 1, "one file", runFitContention)),
+		Action: t.Runs(terminal.WithArgs(1, 1, "one file", runFitContention)),
 	}
 }
 

@@ -47,7 +47,7 @@ func correlateCommand(t *terminal.Terminal) *cli.Command {
 			&cli.StringFlag{Name: "pair", DefaultText: "all", Usage: "`A,B`: the names of two GPUs or jobs"},
 			terminal.JSONFlag(), terminal.CSVFlag(),
 		},
-		Action: t.Runs(terminal.Takes(1, 1, "one log", runCorrelate)),
+		Action: t.Runs(terminal.WithArgs(1, 1, "one log", runCorrelate)),
 	}
 }
 

@@ -313,7 +313,7 @@ func computeEDL(ctx context.Context, r *reproducer) (*reproduction.Result, error
 	progress := r.count("", len(all))
 	defer progress.Finish()
 	findings := make([]reproduction.Finding, len(all))
-	err := terminal.SideBySide(ctx, 0, len(all), func(ctx context.Context, i int) error {
+	err := terminal.InParallel(ctx, 0, len(all), func(ctx context.Context, i int) error {
 		defer progress.Add(1)
 		value, err := all[i].run(ctx)
 		if err != nil {

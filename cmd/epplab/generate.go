@@ -37,7 +37,7 @@ func generateCommand(t *terminal.Terminal) *cli.Command {
 			},
 			terminal.OutputFlag(),
 		},
-		Action:      t.Runs(terminal.TakesNone(runGenerate)),
+		Action:      t.Runs(terminal.WithoutArgs(runGenerate)),
 		Subcommands: []*cli.Command{generateOpenbCommand(t)},
 	}
 }
@@ -59,7 +59,7 @@ func generateOpenbCommand(t *terminal.Terminal) *cli.Command {
 			},
 			setup.SeedFlag(),
 		},
-		Action: t.Runs(terminal.Takes(1, 1, "one folder to write to", runGenerateOpenb)),
+		Action: t.Runs(terminal.WithArgs(1, 1, "one folder to write to", runGenerateOpenb)),
 	}
 }
 

@@ -33,7 +33,7 @@ func traceCommand(t *terminal.Terminal) *cli.Command {
 				"how likely which task is"},
 			terminal.JSONFlag(),
 		),
-		Action: t.Runs(terminal.TakesNone(runImportOpenb)),
+		Action: t.Runs(terminal.WithoutArgs(runImportOpenb)),
 	}
 }
 

@@ -49,7 +49,7 @@ func planQueueCommand(t *terminal.Terminal) *cli.Command {
 			terminal.JSONFlag(),
 			terminal.CSVFlag(),
 		},
-		Action: t.Runs(terminal.Takes(1, 1, "one file with a queue", planKnapsack)),
+		Action: t.Runs(terminal.WithArgs(1, 1, "one file with a queue", planKnapsack)),
 	}
 }
 
@@ -301,7 +301,7 @@ func playAll(
 	ctx context.Context, queues []*knapsackQueue, policies []string, done func(),
 ) ([]*queuereport.Sum, error) {
 	sums := make([]*queuereport.Sum, len(policies)*len(queues))
-	return sums, terminal.SideBySide(ctx, 0, len(sums), func(ctx context.Context, i int) error {
+	return sums, terminal.InParallel(ctx, 0, len(sums), func(ctx context.Context, i int) error {
 		defer done()
 		result, err := queues[i%len(queues)].solve(ctx, policies[i/len(queues)])
 		if err != nil {

@@ -64,7 +64,7 @@ func predictCodeCommand(t *terminal.Terminal) *cli.Command {
 			terminal.CSVFlag(),
 			terminal.JSONFlag(),
 		},
-		Action: t.Runs(terminal.TakesNone(runPredictCode)),
+		Action: t.Runs(terminal.WithoutArgs(runPredictCode)),
 	}
 }
 

@@ -21,7 +21,7 @@ func profileLogCommand(t *terminal.Terminal) *cli.Command {
 		Description: "PROFILES.json is what epplan profile --json prints; - is standard input.\n" +
 			"Example: epplab profile-log profiles.json -o profiles.log.csv",
 		Flags:  []cli.Flag{terminal.OutputFlag()},
-		Action: t.Runs(terminal.Takes(1, 1, "one file", writeProfileLog)),
+		Action: t.Runs(terminal.WithArgs(1, 1, "one file", writeProfileLog)),
 	}
 }
 

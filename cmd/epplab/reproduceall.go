@@ -117,7 +117,7 @@ func reproduceCommand(t *terminal.Terminal) *cli.Command {
 			"paper's is no failure: the exit status is 0 when all of them were computed.\n" +
 			"Example: epplab reproduce --quick --html papers.html",
 		Flags:  reproduceFlags(),
-		Action: t.Runs(terminal.TakesNone(runReproduceAll)),
+		Action: t.Runs(terminal.WithoutArgs(runReproduceAll)),
 		Subcommands: []*cli.Command{
 			{
 				Name:  "edl",
@@ -130,7 +130,7 @@ func reproduceCommand(t *terminal.Terminal) *cli.Command {
 						Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1,
 					}, 1),
 					setup.SeedFlag()),
-				Action: t.Runs(terminal.TakesNone(runReproduceEDL)),
+				Action: t.Runs(terminal.WithoutArgs(runReproduceEDL)),
 			},
 			reproducePWRCommand(t),
 			reproducePredictCommand(t),

@@ -33,7 +33,7 @@ func reproduceCATSCommand(t *terminal.Terminal) *cli.Command {
 			&cli.Float64Flag{Name: "scale", Usage: "`PART` of the simulations' tasks to draw", Value: 1},
 			setup.SearchTimeFlag("the `TIME` that each proof of table 1 may take", 10*time.Second),
 			setup.SeedFlag()),
-		Action: t.Runs(terminal.TakesNone(runReproduceCATS)),
+		Action: t.Runs(terminal.WithoutArgs(runReproduceCATS)),
 	}
 }
 

@@ -40,7 +40,7 @@ func reproducePredictCommand(t *terminal.Terminal) *cli.Command {
 				Name: "tuning", Usage: "`COUNT` of queues to tune table 2's weights on", Value: paperTuning,
 			}, 1, maxInstances),
 			setup.SeedFlag()),
-		Action: t.Runs(terminal.TakesNone(runReproducePredict)),
+		Action: t.Runs(terminal.WithoutArgs(runReproducePredict)),
 	}
 }
 

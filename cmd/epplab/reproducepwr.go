@@ -51,7 +51,7 @@ func reproducePWRCommand(t *terminal.Terminal) *cli.Command {
 			streamSeedFlag(),
 			&cli.StringFlag{Name: "svg", Usage: "`FOLDER` to draw each family's figures to"},
 			terminal.WorkersFlag()),
-		Action: t.Runs(terminal.TakesNone(runReproducePWR)),
+		Action: t.Runs(terminal.WithoutArgs(runReproducePWR)),
 	}
 }
 

@@ -63,7 +63,7 @@ func tuneCommand(t *terminal.Terminal) *cli.Command {
 			setup.ProfilesFlag(),
 			setup.SeedFlag(), terminal.JSONFlag(),
 		},
-		Action: t.Runs(terminal.Takes(0, 1, "one queue or none", runTune)),
+		Action: t.Runs(terminal.WithArgs(0, 1, "one queue or none", runTune)),
 	}
 }
 

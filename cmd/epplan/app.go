@@ -29,7 +29,7 @@ func newProgram() *terminal.Program {
 		Commands: commands,
 		Groups:   groups,
 		Values:   completionValues(),
-		Moved:    moved(),
+		Moved:    movedSpellings(),
 		Pages:    manualPages(),
 	}
 }
@@ -81,8 +81,8 @@ func commands(t *terminal.Terminal) []*cli.Command {
 	}
 }
 
-// moved returns the spellings of what the laboratory has, see [program].
-func moved() map[string]string {
+// movedSpellings returns the spellings of what the laboratory has, see [program].
+func movedSpellings() map[string]string {
 	const lab = "it is of the laboratory now: epplab "
 	all := map[string]string{
 		"model contention":       lab + "contention",

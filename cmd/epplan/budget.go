@@ -35,7 +35,7 @@ func budgetCommand(t *terminal.Terminal) *cli.Command {
 				Usage:       "show budgets, what nodes are allowed and take, and events",
 				Description: "Example: epplan budget list --json",
 				Flags:       []cli.Flag{anySocketFlag(publicFirst), terminal.JSONFlag()},
-				Action:      t.Runs(terminal.TakesNone(runBudgetList)),
+				Action:      t.Runs(terminal.WithoutArgs(runBudgetList)),
 			},
 			{
 				Name:      "set",
@@ -61,7 +61,7 @@ func budgetCommand(t *terminal.Terminal) *cli.Command {
 					},
 					anySocketFlag(controllerFirst), terminal.JSONFlag(), terminal.DryRunFlag(),
 				},
-				Action: t.Runs(terminal.Takes(1, 1, "a power such as 200kW", runBudgetSet)),
+				Action: t.Runs(terminal.WithArgs(1, 1, "a power such as 200kW", runBudgetSet)),
 			},
 			{
 				Name:        "cancel",
@@ -69,7 +69,7 @@ func budgetCommand(t *terminal.Terminal) *cli.Command {
 				ArgsUsage:   "ID",
 				Description: "For root and Slurm's user.\nExample: epplan budget cancel 4f7k2m9q",
 				Flags:       []cli.Flag{anySocketFlag(controllerFirst), terminal.JSONFlag(), terminal.DryRunFlag()},
-				Action:      t.Runs(terminal.Takes(1, 1, "the ID of an event, by epplan budget list", runBudgetCancel)),
+				Action:      t.Runs(terminal.WithArgs(1, 1, "the ID of an event, by epplan budget list", runBudgetCancel)),
 			},
 		},
 	}

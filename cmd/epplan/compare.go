@@ -54,7 +54,7 @@ func compareCommand(t *terminal.Terminal) *cli.Command {
 			setup.AtFlag("prices by the hour"),
 			terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		),
-		Action: t.Runs(terminal.Takes(1, maxBatches, "one batch file or several", runCompare)),
+		Action: t.Runs(terminal.WithArgs(1, maxBatches, "one batch file or several", runCompare)),
 	}
 }
 
@@ -266,7 +266,7 @@ func compareAll(t *terminal.Terminal, c *cli.Context, variants []variant) ([]pla
 			line.begin(v.policy.Name)
 			monitor := &planner.Monitor{MaxWork: maxEvaluations}
 			if t.Progress {
-				monitor.OnProgress = func(p planner.Progress) { line.tell(v.policy.Name, p) }
+				monitor.OnProgress = func(p planner.Progress) { line.update(v.policy.Name, p) }
 			}
 			if limit > 0 {
 				monitor.MaxWork = 0
@@ -434,7 +434,7 @@ func (r *rowsProgress) begin(name string) {
 }
 
 func (r *rowsProgress) end(name string, run *planreport.Run) {
-	r.tell(name, planner.Progress{
+	r.update(name, planner.Progress{
 		Planned: run.Planned(), PastDue: run.Summary.PastDue, Energy: run.Summary.Energy,
 	})
 	r.mu.Lock()
@@ -445,7 +445,7 @@ func (r *rowsProgress) end(name string, run *planreport.Run) {
 	r.show()
 }
 
-func (r *rowsProgress) tell(name string, p planner.Progress) {
+func (r *rowsProgress) update(name string, p planner.Progress) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if better := !r.best.Planned || p.PastDue < r.best.PastDue ||

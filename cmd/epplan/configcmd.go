@@ -29,7 +29,7 @@ func configCommand(t *terminal.Terminal) *cli.Command {
 				Usage:       "write a commented configuration with the defaults",
 				ArgsUsage:   "[FILE]",
 				Description: "An existing file is left alone.\nExample: epplan config init epplan.toml",
-				Action:      t.Runs(terminal.Takes(0, 1, "at most one file", runConfigInit)),
+				Action:      t.Runs(terminal.WithArgs(0, 1, "at most one file", runConfigInit)),
 			},
 			{
 				Name:      "check",
@@ -73,14 +73,14 @@ func configCommand(t *terminal.Terminal) *cli.Command {
 
 func runConfigInit(t *terminal.Terminal, c *cli.Context) error {
 	name := cmp.Or(c.Args().First(), "-")
-	if err := checkNew(name); err != nil {
+	if err := refuseExisting(name); err != nil {
 		return err
 	}
 	return t.WriteText(name, config.DefaultText())
 }
 
-// checkNew refuses the name of a file that is there already; "-" is standard output.
-func checkNew(name string) error {
+// refuseExisting refuses the name of a file that is there already; "-" is standard output.
+func refuseExisting(name string) error {
 	if _, err := os.Lstat(name); err == nil && name != "-" {
 		return terminal.WithHint(fmt.Errorf("%s is there already", name),
 			"choose another name, or remove it first")
@@ -104,13 +104,13 @@ func initCommand(t *terminal.Terminal) *cli.Command {
 			},
 			&cli.StringFlag{Name: "gpu-model", Usage: "GPU `MODEL` of nodes whose GPUs have no type in Slurm"},
 		},
-		Action: t.Runs(terminal.Takes(0, 1, "at most one file", runInit)),
+		Action: t.Runs(terminal.WithArgs(0, 1, "at most one file", runInit)),
 	}
 }
 
 func runInit(t *terminal.Terminal, c *cli.Context) error {
 	name := cmp.Or(c.Args().First(), "epplan.toml")
-	if err := checkNew(name); err != nil {
+	if err := refuseExisting(name); err != nil {
 		return err
 	}
 	found, err := setup.Discover(c.Context, t, c.String("nodes"), c.String("gpu-model"))
@@ -144,7 +144,7 @@ func gpusCommand(t *terminal.Terminal) *cli.Command {
 			setup.ProfilesFlag(), terminal.JSONFlag(),
 			&cli.StringFlag{Name: "config", Usage: "TOML `FILE` whose [[gpu]] tables are listed, too"},
 		},
-		Action: t.Runs(terminal.Takes(0, 1, "at most one GPU model", runGPUs)),
+		Action: t.Runs(terminal.WithArgs(0, 1, "at most one GPU model", runGPUs)),
 		Subcommands: []*cli.Command{
 			{
 				Name:      "add",
@@ -162,7 +162,7 @@ func gpusCommand(t *terminal.Terminal) *cli.Command {
 					},
 				},
 				Action: t.Runs(
-					terminal.Takes(1, 1, "the output of nvidia-smi, rocm-smi or amd-smi", runAddGPUs),
+					terminal.WithArgs(1, 1, "the output of nvidia-smi, rocm-smi or amd-smi", runAddGPUs),
 				),
 			},
 		},

@@ -76,7 +76,7 @@ func doctorCommand(t *terminal.Terminal) *cli.Command {
 			},
 			&cli.DurationFlag{Name: "timeout", Usage: "`TIME` that one check may take", Value: doctorTimeout},
 		},
-		Action: t.Runs(terminal.TakesNone(runDoctor)),
+		Action: t.Runs(terminal.WithoutArgs(runDoctor)),
 	}
 }
 

@@ -51,7 +51,7 @@ func estimateCommand(t *terminal.Terminal) *cli.Command {
 			},
 			noCodeFlag(), anySocketFlag(publicFirst), terminal.JSONFlag(),
 		},
-		Action: t.Runs(terminal.Takes(1, 1, "one batch script", runEstimate)),
+		Action: t.Runs(terminal.WithArgs(1, 1, "one batch script", runEstimate)),
 	}
 }
 

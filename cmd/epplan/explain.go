@@ -34,7 +34,7 @@ func explainCommand(t *terminal.Terminal) *cli.Command {
 			"Example: epplan explain 18-cfd batch.csv --cluster cluster.toml --models models.toml",
 		Flags: slices.Concat(setup.PlanningFlags(), shiftFlags(),
 			[]cli.Flag{anySocketFlag(publicFirst), terminal.JSONFlag()}),
-		Action: t.Runs(terminal.Takes(1, 2, "a job's id and a batch file", runExplain)),
+		Action: t.Runs(terminal.WithArgs(1, 2, "a job's id and a batch file", runExplain)),
 	}
 }
 
@@ -106,7 +106,7 @@ func runExplain(t *terminal.Terminal, c *cli.Context) error {
 		}
 		return explainLive(t, c)
 	}
-	s, err := setup.Problem(t, c, c.Args().Get(1))
+	s, err := setup.ReadProblem(t, c, c.Args().Get(1))
 	if err != nil {
 		return err
 	}

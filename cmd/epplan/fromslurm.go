@@ -45,7 +45,7 @@ func setupFromSlurm(t *terminal.Terminal, c *cli.Context) (*setup.Setup, error) 
 		return nil, err
 	}
 	if name := c.String("config"); name != "" && !s.Config.HasNodes() {
-		return nil, setup.NoNodes(name)
+		return nil, setup.NoNodesError(name)
 	}
 	if c.String("config") == "" && c.String("cluster") == "" {
 		if err := useSlurmNodes(t, s, q.Nodes); err != nil {

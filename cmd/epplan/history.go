@@ -31,7 +31,7 @@ func historyCommand(t *terminal.Terminal) *cli.Command {
 			&cli.StringFlag{Name: "out", Usage: "CSV `FILE` to write, - is standard output"},
 			anySocketFlag(publicFirst), terminal.JSONFlag(),
 		},
-		Action: t.Runs(terminal.TakesNone(runHistory)),
+		Action: t.Runs(terminal.WithoutArgs(runHistory)),
 	}
 }
 
@@ -62,7 +62,7 @@ func runHistory(t *terminal.Terminal, c *cli.Context) error {
 	}
 	s := &historySummary{Out: c.String("out")}
 	if s.Out == "" {
-		err = eachPast(c, since, func(p *record.HistoryJob) error {
+		err = eachPastJob(c, since, func(p *record.HistoryJob) error {
 			s.add(p)
 			return nil
 		})
@@ -92,7 +92,7 @@ func exportHistory(c *cli.Context, w io.Writer, since time.Time, s *historySumma
 	if err != nil {
 		return err
 	}
-	err = eachPast(c, since, func(p *record.HistoryJob) error {
+	err = eachPastJob(c, since, func(p *record.HistoryJob) error {
 		s.add(p)
 		return table.Write(p)
 	})
@@ -102,7 +102,7 @@ func exportHistory(c *cli.Context, w io.Writer, since time.Time, s *historySumma
 	return table.Flush()
 }
 
-func eachPast(c *cli.Context, since time.Time, visit joblog.Visit) error {
+func eachPastJob(c *cli.Context, since time.Time, visit joblog.Visit) error {
 	var last *record.HistoryJob
 	for {
 		page, err := ask(c, publicFirst,

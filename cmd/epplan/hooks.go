@@ -154,7 +154,7 @@ func restoreCommand(t *terminal.Terminal) *cli.Command {
 			"Jobs go on at default clocks.\n" +
 			"Example: epplan restore",
 		Flags:  append([]cli.Flag{socketFlag(), terminal.DryRunFlag()}, restoreFlags()...),
-		Action: t.Runs(terminal.TakesNone(runRestore)),
+		Action: t.Runs(terminal.WithoutArgs(runRestore)),
 	}
 }
 

@@ -329,8 +329,8 @@ func (in *logImport) storeInEpd() error {
 	)
 }
 
-// moment returns a time of the log, as a day of the log if that doesn't say when it began.
-func (r *importReport) moment(t time.Time) string {
+// momentText returns a time of the log, as a day of the log if that doesn't say when it began.
+func (r *importReport) momentText(t time.Time) string {
 	if !r.FromDayZero {
 		return view.DateTime(t)
 	}
@@ -342,7 +342,7 @@ func (r *importReport) text() string {
 	var b strings.Builder
 	jobs := report.Plural(int(r.Jobs), "job")
 	if r.Jobs > 0 {
-		jobs += fmt.Sprintf(", submitted from %s, ended until %s", r.moment(r.From), r.moment(r.Until))
+		jobs += fmt.Sprintf(", submitted from %s, ended until %s", r.momentText(r.From), r.momentText(r.Until))
 	}
 	report.WriteRow(&b, "Read", "%s", jobs)
 	if r.Steps > 0 {

@@ -73,7 +73,7 @@ func installCommand(t *terminal.Terminal) *cli.Command {
 					Name: "program", Usage: "`PATH` of epplan on the nodes", Value: "/usr/bin/epplan",
 				},
 			},
-			Action: t.Runs(terminal.TakesNone(runInstallSlurm)),
+			Action: t.Runs(terminal.WithoutArgs(runInstallSlurm)),
 		}},
 	}
 }

@@ -36,7 +36,7 @@ func jobCommand(t *terminal.Terminal) *cli.Command {
 		Flags: []cli.Flag{
 			terminal.BoolFlag("line", "print one line, or nothing"), anySocketFlag(publicFirst), terminal.JSONFlag(),
 		},
-		Action: t.Runs(terminal.Takes(1, 1, "a job's number", runJob)),
+		Action: t.Runs(terminal.WithArgs(1, 1, "a job's number", runJob)),
 	}
 }
 

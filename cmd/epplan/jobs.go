@@ -41,7 +41,7 @@ func jobsCommand(t *terminal.Terminal) *cli.Command {
 			},
 			anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.CSVFlag(),
 		},
-		Action: t.Runs(terminal.TakesNone(runJobs)),
+		Action: t.Runs(terminal.WithoutArgs(runJobs)),
 	}
 }
 

@@ -27,7 +27,7 @@ func leversCommand(t *terminal.Terminal) *cli.Command {
 			anySocketFlag(publicFirst), terminal.JSONFlag(),
 			terminal.BoolFlag("undo", "take everything back (for root and Slurm's user)"), terminal.DryRunFlag(),
 		},
-		Action: t.Runs(terminal.TakesNone(runLevers)),
+		Action: t.Runs(terminal.WithoutArgs(runLevers)),
 	}
 }
 
@@ -97,6 +97,6 @@ func dryRunUndo(c *cli.Context) (stop bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	steps := terminal.TextsOf(view.Moved(&now.Status), func(what string) string { return "take back " + what })
+	steps := terminal.TextsOf(view.MovedLines(&now.Status), func(what string) string { return "take back " + what })
 	return terminal.Announce(c, steps...)
 }

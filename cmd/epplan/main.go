@@ -25,7 +25,7 @@ func main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := newProgram()
 	hook := isHook(args)
-	if !hook && !isSubmit(args) {
+	if !hook && !isSubmitCommand(args) {
 		return p.Run(ctx, args, stdin, stdout, stderr)
 	}
 	t := p.NewTerminal(stdin, stdout, stderr)
@@ -33,5 +33,5 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if hook {
 		return runHook(ctx, t, work)
 	}
-	return runSubmit(ctx, t, submitWithin(args), work)
+	return runSubmit(ctx, t, submitBound(args), work)
 }

@@ -72,7 +72,7 @@ func fitCommand(t *terminal.Terminal) *cli.Command {
 			terminal.BoolFlag("json", "print JSON, with --evaluate"),
 			terminal.BoolFlag("csv", "print CSV, with --evaluate"),
 		),
-		Action: t.Runs(terminal.Takes(1, 1, "one file", runFit)),
+		Action: t.Runs(terminal.WithArgs(1, 1, "one file", runFit)),
 	}
 }
 
@@ -104,7 +104,7 @@ func runFit(t *terminal.Terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	profile, err := measuredOn(t, apps, profiles, c.String("gpu-model"))
+	profile, err := measuredProfile(t, apps, profiles, c.String("gpu-model"))
 	if err != nil {
 		return err
 	}
@@ -124,9 +124,9 @@ func runFit(t *terminal.Terminal, c *cli.Context) error {
 	return writeFits(t, c, table)
 }
 
-// measuredOn returns the GPU model of the measurements: the one named, or the known
+// measuredProfile returns the GPU model of the measurements: the one named, or the known
 // one with the fewest clocks that has all of theirs.
-func measuredOn(
+func measuredProfile(
 	t *terminal.Terminal, apps []dvfsmodel.AppSamples, profiles *config.Profiles, name string,
 ) (*config.Profile, error) {
 	if name != "" {
@@ -165,7 +165,7 @@ func evaluateFits(t *terminal.Terminal, c *cli.Context, table *modelfit.Table) e
 	if c.Bool("json") {
 		return t.PrintJSON(result)
 	}
-	return t.PrintTable(c, fitreport.Evaluation(result))
+	return t.PrintTable(c, fitreport.EvaluationTable(result))
 }
 
 // writeFits fits every application and writes a models file. Applications that can't be fitted, and those
@@ -222,7 +222,7 @@ func showCommand(t *terminal.Terminal) *cli.Command {
 			terminal.JSONFlag(),
 			terminal.CSVFlag(),
 		},
-		Action: t.Runs(terminal.Takes(1, 1, "one models file", runShow)),
+		Action: t.Runs(terminal.WithArgs(1, 1, "one models file", runShow)),
 	}
 }
 
@@ -291,7 +291,7 @@ func evaluateCommand(t *terminal.Terminal) *cli.Command {
 			setup.SlowdownFlag("choose among settings this `PART` slower than the fastest at most"),
 			terminal.JSONFlag(), terminal.CSVFlag(),
 		),
-		Action: t.Runs(terminal.Takes(1, 1, "one file", runEvaluatePrior)),
+		Action: t.Runs(terminal.WithArgs(1, 1, "one file", runEvaluatePrior)),
 	}
 }
 
@@ -331,7 +331,7 @@ func runEvaluatePrior(t *terminal.Terminal, c *cli.Context) error {
 	if c.Bool("json") {
 		return t.PrintJSON(fitreport.Rounded(result))
 	}
-	return t.PrintTable(c, fitreport.LeftOut(&result))
+	return t.PrintTable(c, fitreport.LeftOutTable(&result))
 }
 
 func optimumCommand(t *terminal.Terminal) *cli.Command {
@@ -355,7 +355,7 @@ func optimumCommand(t *terminal.Terminal) *cli.Command {
 			},
 			terminal.CSVFlag(), terminal.JSONFlag(),
 		},
-		Action: t.Runs(terminal.Takes(1, 1, "one file", runOptimum)),
+		Action: t.Runs(terminal.WithArgs(1, 1, "one file", runOptimum)),
 	}
 }
 

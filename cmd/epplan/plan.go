@@ -105,7 +105,7 @@ func setupPlan(t *terminal.Terminal, c *cli.Context) (*setup.Setup, error) {
 	if c.Bool("from-slurm") {
 		return setupFromSlurm(t, c)
 	}
-	return setup.Problem(t, c, c.Args().First())
+	return setup.ReadProblem(t, c, c.Args().First())
 }
 
 // checkBatchArgs reports batches that are missing or too many.
@@ -205,7 +205,7 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	if err != nil {
 		return nil, err
 	}
-	noteCut(t, c, plan, &against)
+	noteStoppedSearches(t, c, plan, &against)
 	plan.Warnings = append(plan.Warnings, s.Warnings...)
 	if wished == nil {
 		s.WarnOfPrices(t, plan.End(), plan.Shared != nil)
@@ -258,8 +258,8 @@ func hoursAndBudget(t *terminal.Terminal, c *cli.Context, s *setup.Setup, pol *p
 	return wished, limit, err
 }
 
-// noteCut notes searches that were stopped before they were done.
-func noteCut(t *terminal.Terminal, c *cli.Context, plan *planner.Plan, against *policy.References) {
+// noteStoppedSearches notes searches that were stopped before they were done.
+func noteStoppedSearches(t *terminal.Terminal, c *cli.Context, plan *planner.Plan, against *policy.References) {
 	stopped := "at --time-limit"
 	if c.Err() != nil {
 		stopped = "interrupted"
@@ -301,7 +301,7 @@ func planLater(ctx context.Context, c *cli.Context, s *setup.Setup, wished *setu
 		return nil, nil
 	}
 	p, wait := s.Problem, func(int) float64 { return wished.Slack }
-	l, begins := &laterPlan{wished: wished}, hours.Begins(p, wished.Prices, wait)
+	l, begins := &laterPlan{wished: wished}, hours.BeginTimes(p, wished.Prices, wait)
 	l.problem = hours.Shifted(p, begins, wait)
 	s.Problem = hours.DueLater(p, wait)
 	if l.problem == nil {
@@ -437,7 +437,7 @@ func noteUnused(t *terminal.Terminal, c *cli.Context, s *setup.Setup, pol *plann
 	}
 	if online && pace != 1 && policy.PaceOf(pol.Name) == 0 {
 		t.Notef("pace = %v of [safety] changes nothing: policy %s doesn't go by it, %s does", pace, pol.Name,
-			policy.With(policy.PacedPolicy, "pace", pace))
+			policy.WithNumber(policy.PacedPolicy, "pace", pace))
 	}
 }
 

@@ -45,7 +45,7 @@ func powerCommand(t *terminal.Terminal, name, usage string) *cli.Command {
 			},
 			terminal.DryRunFlag(),
 		},
-		Action: t.Runs(terminal.Takes(1, 1, "a hostlist such as gpu[01-03]", runPower)),
+		Action: t.Runs(terminal.WithArgs(1, 1, "a hostlist such as gpu[01-03]", runPower)),
 	}
 }
 

@@ -38,7 +38,7 @@ func predictCommand(t *terminal.Terminal) *cli.Command {
 			terminal.RowsFlag("jobs"),
 			terminal.CSVFlag(), terminal.JSONFlag(),
 		},
-		Action: t.Runs(terminal.TakesNone(runPredict)),
+		Action: t.Runs(terminal.WithoutArgs(runPredict)),
 	}
 }
 

@@ -28,7 +28,7 @@ func profileCommand(t *terminal.Terminal) *cli.Command {
 		Flags: []cli.Flag{
 			anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.CSVFlag(),
 		},
-		Action: t.Runs(terminal.Takes(0, 1, "a workload at most", runProfile)),
+		Action: t.Runs(terminal.WithArgs(0, 1, "a workload at most", runProfile)),
 	}
 }
 

@@ -21,7 +21,7 @@ func reloadCommand(t *terminal.Terminal) *cli.Command {
 			"with file and line, and the exit status is 1. Decisions already made stay.\n" +
 			"Example: epplan reload",
 		Flags:  []cli.Flag{anySocketFlag(controllerFirst), terminal.JSONFlag(), terminal.DryRunFlag()},
-		Action: t.Runs(terminal.TakesNone(runReload)),
+		Action: t.Runs(terminal.WithoutArgs(runReload)),
 	}
 }
 

@@ -32,7 +32,7 @@ func replayCommand(t *terminal.Terminal) *cli.Command {
 			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` from which the draws follow", Value: 42},
 			terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		),
-		Action: t.Runs(terminal.Takes(1, 1, "a file with past jobs, or - for standard input", replay.Run)),
+		Action: t.Runs(terminal.WithArgs(1, 1, "a file with past jobs, or - for standard input", replay.Run)),
 	}
 }
 

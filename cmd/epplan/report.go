@@ -53,7 +53,7 @@ func reportCommand(t *terminal.Terminal) *cli.Command {
 			},
 			anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		},
-		Action: t.Runs(terminal.TakesNone(runReport)),
+		Action: t.Runs(terminal.WithoutArgs(runReport)),
 	}
 }
 
@@ -84,7 +84,7 @@ func runReport(t *terminal.Terminal, c *cli.Context) error {
 			"epplan savings --mine --since 365d says what your own jobs used")
 	}
 	shown := view.Year(u, t.Now())
-	return t.WithHTML(c, writesReport(t, shown), func() error {
+	return t.WithHTML(c, reportWriter(t, shown), func() error {
 		if c.Bool("json") || c.Bool("csv") {
 			return t.PrintTable(c, view.YearMonths(u, t.Now()))
 		}
@@ -129,7 +129,7 @@ func printUsage(t *terminal.Terminal, c *cli.Context, by string, saved bool) err
 		shown.Tables = []view.Table{view.GroupSavings(u)}
 		groups = shown.Tables[0].Table
 	}
-	return t.WithHTML(c, writesReport(t, shown), func() error {
+	return t.WithHTML(c, reportWriter(t, shown), func() error {
 		switch {
 		case c.Bool("json"):
 			return t.PrintJSON(usageReport{Usage: *u, Footprint: footprintOf(&u.Factors, u.Total.EnergyJ)})
@@ -183,22 +183,22 @@ func auditCommand(t *terminal.Terminal) *cli.Command {
 	}
 }
 
-// leftOut counts the jobs of a log that an audit can't use.
-type leftOut struct {
+// excludedJobs counts the jobs of a log that an audit can't use.
+type excludedJobs struct {
 	NotCompleted int `json:"not_completed"`
 	NoEnergy     int `json:"no_energy"`
 	NoGPUs       int `json:"no_gpus"`
 }
 
-func (l *leftOut) text() string {
+func (l *excludedJobs) text() string {
 	return fmt.Sprintf("left out: %d jobs that didn't complete, %d without energy, %d without GPUs", l.NotCompleted,
 		l.NoEnergy, l.NoGPUs)
 }
 
 type auditReport struct {
 	audit.Result
-	LeftOut leftOut    `json:"left_out"`
-	Saved   auditSaved `json:"saved"`
+	LeftOut excludedJobs `json:"left_out"`
+	Saved   auditSaved   `json:"saved"`
 }
 
 // auditSaved is the energy that jobs of the same kinds saved after the change, with the ends of its interval,
@@ -241,7 +241,7 @@ func runAudit(t *terminal.Terminal, c *cli.Context) error {
 			"want some of both; %s", len(before), len(after), out.LeftOut.text()),
 			"energies come from sacct's ConsumedEnergyRaw or a column energy_j; epplan import sacct LOG says what is in a log")
 	}
-	out.Result = audit.Of(before, after)
+	out.Result = audit.Compare(before, after)
 	if c.NArg() == most {
 		warnOfOrder(t, &out.Result, terminal.Printable(c.Args().Get(0)), terminal.Printable(c.Args().Get(1)))
 	}
@@ -249,20 +249,20 @@ func runAudit(t *terminal.Terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if joules, low, high := out.Result.Saved(); out.Energy.Known() {
+	if joules, low, high := out.Result.Saved(); out.Energy.IsKnown() {
 		of := epdapi.NewFactors(worth)
 		all := footprintOf(&of, joules)
 		out.Saved = auditSaved{&joules, &low, &high, &all}
 	}
 	shown := view.Audit(&out.Result, worth)
-	return t.WithHTML(c, writesReport(t, shown), func() error {
+	return t.WithHTML(c, reportWriter(t, shown), func() error {
 		if c.Bool("json") {
 			return t.PrintJSON(out)
 		}
 		if c.Bool("csv") {
 			return t.PrintTable(c, out.table())
 		}
-		if out.LeftOut != (leftOut{}) {
+		if out.LeftOut != (excludedJobs{}) {
 			t.Notef("%s", out.LeftOut.text())
 		}
 		return t.PrintText(shown.Text())
@@ -313,7 +313,7 @@ func (a *auditReport) table() *report.Table {
 		}
 		effect := func(name string, e *audit.Effect) {
 			change, low, high := &e.Change, &e.Low, &e.High
-			if !e.Known() {
+			if !e.IsKnown() {
 				change, low, high = nil, nil, nil
 			}
 			add(name+"_change", change)

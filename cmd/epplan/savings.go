@@ -39,7 +39,7 @@ func savingsCommand(t *terminal.Terminal) *cli.Command {
 			&cli.BoolFlag{Name: "mine", Usage: "what your own jobs used and saved"},
 			byFlag(""), anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		},
-		Action: t.Runs(terminal.TakesNone(runSavings)),
+		Action: t.Runs(terminal.WithoutArgs(runSavings)),
 	}
 }
 
@@ -60,7 +60,7 @@ type footprint struct {
 }
 
 func footprintOf(f *epdapi.Factors, joules float64) footprint {
-	stated := f.Config().Stated(dvfsmodel.Joule(joules))
+	stated := f.Config().StatedFootprint(dvfsmodel.Joule(joules))
 	return footprint{
 		KWh: dvfsmodel.Joule(joules).KWh(), SiteKWh: f.FootprintOf(joules).KWh, Currency: f.Currency,
 		Cost: stated.Cost, Carbon: stated.Carbon, Water: stated.Water,
@@ -79,7 +79,7 @@ func runSavings(t *terminal.Terminal, c *cli.Context) error {
 		return err
 	}
 	shown := view.Savings(s)
-	return t.WithHTML(c, writesReport(t, shown), func() error {
+	return t.WithHTML(c, reportWriter(t, shown), func() error {
 		if c.Bool("json") {
 			return t.PrintJSON(savingsReport{
 				Savings: *s, GPUCost: footprintOf(&s.Factors, s.GPU.SavedJ),
@@ -90,8 +90,8 @@ func runSavings(t *terminal.Terminal, c *cli.Context) error {
 	})
 }
 
-// writesReport returns a function that writes a view as a report.
-func writesReport(t *terminal.Terminal, v *view.View) func(io.Writer) error {
+// reportWriter returns a function that writes a view as a report.
+func reportWriter(t *terminal.Terminal, v *view.View) func(io.Writer) error {
 	return func(w io.Writer) error { return page.WriteReport(w, v.Report(t.Provenance())) }
 }
 

@@ -26,7 +26,7 @@ func statusCommand(t *terminal.Terminal) *cli.Command {
 			"configuration and counts are shown where they are known. Exit status 4: epd can't be reached.\n" +
 			"Example: epplan status --json",
 		Flags:  []cli.Flag{anySocketFlag(agentFirst), terminal.JSONFlag()},
-		Action: t.Runs(terminal.TakesNone(runStatus)),
+		Action: t.Runs(terminal.WithoutArgs(runStatus)),
 	}
 }
 

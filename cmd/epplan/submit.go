@@ -33,14 +33,14 @@ const (
 
 const submitName = "submit"
 
-func isSubmit(args []string) bool {
+func isSubmitCommand(args []string) bool {
 	return len(args) > 1 && args[1] == submitName && slices.ContainsFunc(args[2:], func(arg string) bool {
 		return strings.HasPrefix(strings.TrimLeft(arg, "-"), "hex") && strings.HasPrefix(arg, "-")
 	})
 }
 
-// submitWithin returns what --within says, before anything else is looked at.
-func submitWithin(args []string) time.Duration {
+// submitBound returns what --within says, before anything else is looked at.
+func submitBound(args []string) time.Duration {
 	for i, arg := range args {
 		name, value, ok := strings.Cut(arg, "=")
 		if !ok && i+1 < len(args) {

@@ -9,10 +9,10 @@ import (
 // Prior is what is known of an application's parameters before it is measured: independent normals.
 type Prior struct{ mean, spread Params }
 
-// Vague holds for any GPU: half of the time goes with the core clock up to 90 % of the highest
+// DiffusePrior holds for any GPU: half of the time goes with the core clock up to 90 % of the highest
 // one, a third of the highest power is static, the voltage rises from 75 % of the highest clock on, and
 // a cap is kept within 5 %; each give or take a factor of about two.
-func Vague() *Prior {
+func DiffusePrior() *Prior {
 	var p Prior
 	set := func(i int, mean, spread float64) { p.mean[i], p.spread[i] = mean, spread }
 	set(logTime, 0, openLevel)
@@ -51,7 +51,7 @@ const (
 
 // Fit returns the most plausible parameters of an application of which nothing was known.
 func Fit(runs []Run) Params {
-	f := newFitting(runs, Vague())
+	f := newFitting(runs, DiffusePrior())
 	return f.best()
 }
 
@@ -86,8 +86,8 @@ type fitting struct {
 	prior Prior
 }
 
-// misses returns the residuals in their deviations: two for each run, then those of the prior.
-func (f *fitting) misses(th *Params) []float64 {
+// residuals returns the residuals in their deviations: two for each run, then those of the prior.
+func (f *fitting) residuals(th *Params) []float64 {
 	list := make([]float64, 0, 2*len(f.runs)+parameters)
 	b := th.Board()
 	for _, r := range f.runs {
@@ -121,23 +121,23 @@ func (f *fitting) weight(i int, miss float64) float64 {
 	return 1
 }
 
-// slopes returns the derivatives of the residuals by each parameter.
-func (f *fitting) slopes(th *Params, misses []float64) []Params {
+// jacobian returns the derivatives of the residuals by each parameter.
+func (f *fitting) jacobian(th *Params, misses []float64) []Params {
 	list := make([]Params, len(misses))
 	for j := range th {
 		moved := *th
 		moved[j] += slopeStep
-		for i, x := range f.misses(&moved) {
+		for i, x := range f.residuals(&moved) {
 			list[i][j] = (x - misses[i]) / slopeStep
 		}
 	}
 	return list
 }
 
-// normal returns the matrix and the right side of a step's normal equations.
-func (f *fitting) normal(th *Params, misses []float64) (*mat.SymDense, *mat.VecDense) {
+// normalEquations returns the matrix and the right side of a step's normal equations.
+func (f *fitting) normalEquations(th *Params, misses []float64) (*mat.SymDense, *mat.VecDense) {
 	m, right := mat.NewSymDense(parameters, nil), mat.NewVecDense(parameters, nil)
-	slopes := f.slopes(th, misses)
+	slopes := f.jacobian(th, misses)
 	for i := range slopes {
 		w := f.weight(i, misses[i])
 		for a, x := range slopes[i] {
@@ -154,11 +154,11 @@ func (f *fitting) normal(th *Params, misses []float64) (*mat.SymDense, *mat.VecD
 }
 
 func (f *fitting) descend(th Params) (Params, float64) {
-	misses := f.misses(&th)
+	misses := f.residuals(&th)
 	loss := f.loss(misses)
 	damping := 1e-2
 	for range maxRounds {
-		m, right := f.normal(&th, misses)
+		m, right := f.normalEquations(&th, misses)
 		gain := 0.0
 		for range maxTries {
 			damped := mat.NewSymDense(parameters, nil)
@@ -176,7 +176,7 @@ func (f *fitting) descend(th Params) (Params, float64) {
 			for a := range next {
 				next[a] -= step.AtVec(a)
 			}
-			moved := f.misses(&next)
+			moved := f.residuals(&next)
 			if l := f.loss(moved); l < loss {
 				gain = loss - l
 				th, misses, loss = next, moved, l

@@ -123,7 +123,7 @@ func (b *Board) powerSlope(g float64) float64 {
 	return b.dynamic * volts * (volts + 2*g*b.slope*rising)
 }
 
-// Natural are parameters as files have them, in the order of [List].
+// Natural are parameters as files have them, in the order of [Parameters].
 type Natural [parameters]float64
 
 // Parameter is one of [Params] as files have it.
@@ -137,8 +137,8 @@ type Parameter struct {
 	natural     func(float64) float64
 }
 
-// List describes the parameters, in their order.
-func List() [parameters]Parameter {
+// Parameters describes the parameters, in their order.
+func Parameters() [parameters]Parameter {
 	same := func(x float64) float64 { return x }
 	logistic := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 	logit := func(x float64) float64 { return math.Log(x / (1 - x)) }
@@ -182,13 +182,13 @@ func (p *Parameter) Range() string {
 	return fmt.Sprintf("%v to %v", p.Least, p.Most)
 }
 
-// Natural returns the board's parameters as files have them, in the order of [List].
+// Natural returns the board's parameters as files have them, in the order of [Parameters].
 func (b *Board) Natural() Natural { return b.params.Natural() }
 
-// Natural returns the parameters as files have them, in the order of [List].
+// Natural returns the parameters as files have them, in the order of [Parameters].
 func (th *Params) Natural() Natural {
 	var values Natural
-	for i, p := range List() {
+	for i, p := range Parameters() {
 		values[i] = p.natural(th[i])
 	}
 	return values
@@ -197,7 +197,7 @@ func (th *Params) Natural() Natural {
 // Params returns the inverse of [Params.Natural].
 func (values *Natural) Params() *Params {
 	var th Params
-	for i, p := range List() {
+	for i, p := range Parameters() {
 		th[i] = p.raw(values[i])
 	}
 	return &th

@@ -17,7 +17,7 @@ type Posterior struct {
 func (p *Prior) Condition(runs []Run) *Posterior {
 	f := newFitting(runs, p)
 	found := &Posterior{mean: f.best()}
-	precision, _ := f.normal(&found.mean, f.misses(&found.mean))
+	precision, _ := f.normalEquations(&found.mean, f.residuals(&found.mean))
 	var factor mat.Cholesky
 	var inverse mat.SymDense
 	known := factor.Factorize(precision) && factor.InverseTo(&inverse) == nil
@@ -41,12 +41,12 @@ func (p *Posterior) Params() Params { return p.mean }
 // covariance row by row. What the model leaves open of single conditions is in it.
 func (p *Posterior) Joint(at []Conditions) (mean, cov []float64) {
 	n := 2 * len(at)
-	mean = outcomes(&p.mean, at)
+	mean = logOutcomes(&p.mean, at)
 	slopes := make([]Params, n)
 	for j := range p.mean {
 		moved := p.mean
 		moved[j] += slopeStep
-		for i, x := range outcomes(&moved, at) {
+		for i, x := range logOutcomes(&moved, at) {
 			slopes[i][j] = (x - mean[i]) / slopeStep
 		}
 	}
@@ -68,8 +68,8 @@ func (p *Posterior) Joint(at []Conditions) (mean, cov []float64) {
 	return mean, cov
 }
 
-// outcomes are ln time under conditions, and then ln power.
-func outcomes(th *Params, at []Conditions) []float64 {
+// logOutcomes are ln time under conditions, and then ln power.
+func logOutcomes(th *Params, at []Conditions) []float64 {
 	b, list := th.Board(), make([]float64, 2*len(at))
 	for i := range at {
 		o := b.Predict(at[i])

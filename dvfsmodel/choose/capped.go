@@ -44,7 +44,7 @@ func (s *SafeResponse) betterUnderCap(
 	m *Capped, caps []dvfsmodel.Watt, best *dvfsmodel.Point, o dvfsmodel.Objective, limit, longest float64,
 ) (dvfsmodel.Point, bool) {
 	standard, base := &s.Standard, s.Fitted.Base // where a limit is in force, standard is the clock that runs
-	predict, ok := s.together(m)
+	predict, ok := s.cappedPredictor(m)
 	if !ok {
 		return dvfsmodel.Point{}, false
 	}
@@ -58,7 +58,7 @@ func (s *SafeResponse) betterUnderCap(
 			return
 		}
 		pt := predict(core, mem, w)
-		if pt.Cap = w; !IsPossible(&pt) || pt.Time > longest || !s.fitsTogether(m, &pt, limit) {
+		if pt.Cap = w; !IsPossible(&pt) || pt.Time > longest || !s.fitsCapped(m, &pt, limit) {
 			return
 		}
 		under := *s
@@ -79,9 +79,9 @@ func (s *SafeResponse) betterUnderCap(
 	return found, found.Cap > 0 && !math.IsInf(least, 0)
 }
 
-// together returns what a run takes at clocks under a power limit by the model of both; false: it can't be
+// cappedPredictor returns what a run takes at clocks under a power limit by the model of both; false: it can't be
 // used.
-func (s *SafeResponse) together(
+func (s *SafeResponse) cappedPredictor(
 	m *Capped,
 ) (predict func(core, mem dvfsmodel.MHz, w dvfsmodel.Watt) dvfsmodel.Point, ok bool) {
 	standard, base := &s.Standard, s.Fitted.Base
@@ -102,12 +102,12 @@ func (s *SafeResponse) together(
 	}, true
 }
 
-// fitsTogether reports whether a run is sure to end within the limit, seconds, by the model of clocks and
+// fitsCapped reports whether a run is sure to end within the limit, seconds, by the model of clocks and
 // power limit.
-func (s *SafeResponse) fitsTogether(m *Capped, pt *dvfsmodel.Point, limit float64) bool {
+func (s *SafeResponse) fitsCapped(m *Capped, pt *dvfsmodel.Point, limit float64) bool {
 	margin := max(m.Margin, s.TimeMargin)
 	return dvfsmodel.MeetsLimit(pt.Time*(1+max(margin, s.LimitMargin)), limit) &&
-		dvfsmodel.MeetsLimit(pt.Time*(1+margin), s.slowest())
+		dvfsmodel.MeetsLimit(pt.Time*(1+margin), s.slowestTime())
 }
 
 // UnderCap returns the point at clocks that are asked for under a power limit: by the model of both, or
@@ -123,12 +123,12 @@ func (s *SafeResponse) UnderCap(
 		return pt, false
 	}
 	if m != nil {
-		predict, ok := s.together(m)
+		predict, ok := s.cappedPredictor(m)
 		if !ok {
 			return pt, false
 		}
 		pt = predict(at.Core, at.Mem, at.Cap)
-		if pt.Cap = at.Cap; !IsPossible(&pt) || !s.fitsTogether(m, &pt, limit) {
+		if pt.Cap = at.Cap; !IsPossible(&pt) || !s.fitsCapped(m, &pt, limit) {
 			return pt, false
 		}
 	}

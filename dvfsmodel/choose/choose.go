@@ -130,14 +130,14 @@ func (s *SafeResponse) RequiredTime(pt *dvfsmodel.Point) float64 {
 // much later than at default clocks. The margin of limits is none of run times: default clocks
 // are never too slow.
 func (s *SafeResponse) Fits(pt *dvfsmodel.Point, limit float64) bool {
-	return dvfsmodel.MeetsLimit(s.RequiredTime(pt), limit) && dvfsmodel.MeetsLimit(s.UpperTime(pt), s.slowest())
+	return dvfsmodel.MeetsLimit(s.RequiredTime(pt), limit) && dvfsmodel.MeetsLimit(s.UpperTime(pt), s.slowestTime())
 }
 
-// Longest returns how long a run may take that must end within so many seconds.
-func (s *SafeResponse) Longest(limit float64) float64 { return min(limit, s.slowest()) }
+// LongestTime returns how long a run may take that must end within so many seconds.
+func (s *SafeResponse) LongestTime(limit float64) float64 { return min(limit, s.slowestTime()) }
 
-// slowest returns how long a run may take whatever its limit.
-func (s *SafeResponse) slowest() float64 {
+// slowestTime returns how long a run may take whatever its limit.
+func (s *SafeResponse) slowestTime() float64 {
 	return s.Fitted.UpperTime(&s.Standard, s.TimeMargin) * s.Stretch
 }
 

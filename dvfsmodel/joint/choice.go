@@ -17,17 +17,17 @@ type others struct {
 func (m *model) othersOf(a int) *others {
 	o := &others{}
 	for q := range m.rest {
-		o.covariance[q] = m.rest[q].learn(a)
+		o.covariance[q] = m.rest[q].learnCovariance(a)
 		o.common[q], _ = m.rest[q].commonWithout(&o.covariance[q], a)
 	}
 	return o
 }
 
-// leftOut predicts some of an application's settings from a fit to others of its settings: by the fit
+// predictLeftOut predicts some of an application's settings from a fit to others of its settings: by the fit
 // alone, and corrected by its residuals and by the other applications.
-func (m *model) leftOut(a int, seen, predicted []int) (own, pooled []outcome, err error) {
+func (m *model) predictLeftOut(a int, seen, predicted []int) (own, pooled []outcome, err error) {
 	app, o := &m.apps[a], m.others[a]
-	f, err := m.fitOne(pick(app.samples, seen))
+	f, err := m.fitOne(elementsAt(app.samples, seen))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -44,10 +44,10 @@ func (m *model) leftOut(a int, seen, predicted []int) (own, pooled []outcome, er
 		}
 		doubt := m.doubtOf(energies, q)
 		residuals := &ownResiduals{
-			at: pick(app.at, seen), doubt: pick(doubt, seen), value: m.residualsOf(pick(app.samples, seen), fit, q),
+			at: elementsAt(app.at, seen), doubt: elementsAt(doubt, seen), value: m.residualsOf(elementsAt(app.samples, seen), fit, q),
 		}
-		rest[q] = m.rest[q].expected(o.common[q], &o.covariance[q], residuals, pick(app.at, predicted),
-			pick(doubt, predicted))
+		rest[q] = m.rest[q].expected(o.common[q], &o.covariance[q], residuals, elementsAt(app.at, predicted),
+			elementsAt(doubt, predicted))
 	}
 	pooled = make([]outcome, len(predicted))
 	for k := range predicted {
@@ -58,12 +58,12 @@ func (m *model) leftOut(a int, seen, predicted []int) (own, pooled []outcome, er
 	return own, pooled, nil
 }
 
-// judge learns what applications say of each other, and for each how much corrections help it.
-func (m *model) judge() {
+// learnPooling learns what applications say of each other, and for each how much corrections help it.
+func (m *model) learnPooling() {
 	m.others, m.gain = make([]*others, len(m.apps)), make([]float64, len(m.apps))
 	for a := range m.apps {
 		m.others[a] = m.othersOf(a)
-		m.gain[a] = m.gainOf(a, upTo(len(m.apps[a].samples)))
+		m.gain[a] = m.gainOf(a, firstIndexes(len(m.apps[a].samples)))
 	}
 }
 
@@ -106,21 +106,21 @@ func (m *model) leftOutErrors(a int, settings []int) (own, pooled float64, err e
 	app := &m.apps[a]
 	for _, fold := range foldsOf(app.samples, settings) {
 		seen := slices.DeleteFunc(slices.Clone(settings), func(i int) bool { return slices.Contains(fold, i) })
-		alone, corrected, err := m.leftOut(a, seen, fold)
+		alone, corrected, err := m.predictLeftOut(a, seen, fold)
 		if err != nil {
 			return 0, 0, err
 		}
 		for k, i := range fold {
-			own += alone[k].missOf(&app.samples[i])
-			pooled += corrected[k].missOf(&app.samples[i])
+			own += alone[k].errorOf(&app.samples[i])
+			pooled += corrected[k].errorOf(&app.samples[i])
 		}
 	}
 	return own, pooled, nil
 }
 
-// missOf returns the sum of the errors of ln time, ln power and ln energy.
-func (o outcome) missOf(s *dvfsmodel.Sample) float64 {
-	is := measured(s)
+// errorOf returns the sum of the errors of ln time, ln power and ln energy.
+func (o outcome) errorOf(s *dvfsmodel.Sample) float64 {
+	is := measuredOutcome(s)
 	time, power := o.time-is.time, o.power-is.power
 	return math.Abs(time) + math.Abs(power) + math.Abs(time+power)
 }
@@ -148,8 +148,8 @@ func foldsOf(samples []dvfsmodel.Sample, settings []int) [][]int {
 	return slices.DeleteFunc(folds, func(fold []int) bool { return len(fold) == 0 })
 }
 
-// pick lists the elements of a list at these indexes.
-func pick[T any](list []T, at []int) []T {
+// elementsAt lists the elements of a list at these indexes.
+func elementsAt[T any](list []T, at []int) []T {
 	some := make([]T, len(at))
 	for k, i := range at {
 		some[k] = list[i]
@@ -157,8 +157,8 @@ func pick[T any](list []T, at []int) []T {
 	return some
 }
 
-// upTo lists the first n indexes.
-func upTo(n int) []int {
+// firstIndexes lists the first n indexes.
+func firstIndexes(n int) []int {
 	list := make([]int, n)
 	for i := range list {
 		list[i] = i

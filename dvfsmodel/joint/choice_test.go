@@ -76,7 +76,7 @@ func TestCorrectedFitsAreNeverWorseAtSettingsLeftOutThanOwnFits(t *testing.T) {
 		m := fitDrawn(t, apps)
 		gain := 0.0
 		for a := range m.apps {
-			if m.poolingHelps(a, upTo(len(m.apps[a].samples))) {
+			if m.poolingHelps(a, firstIndexes(len(m.apps[a].samples))) {
 				gain += m.gain[a]
 				corrected++
 			} else {
@@ -99,7 +99,7 @@ func TestASettingThatIsLeftOutIsNotSeenByTheChoice(t *testing.T) {
 		apps, _ := drawSparse(rng)
 		a := rng.IntN(len(apps))
 		i := rng.IntN(len(apps[a].Samples))
-		rest := without(upTo(len(apps[a].Samples)), i)
+		rest := without(firstIndexes(len(apps[a].Samples)), i)
 		before := fitDrawn(t, apps).gainOf(a, rest)
 		apps[a].Samples = slices.Clone(apps[a].Samples)
 		apps[a].Samples[i].Time *= 1.2
@@ -126,8 +126,8 @@ func TestChoicesOnSparseNoisyTablesCostLittleByWhatSettingsReallyTake(t *testing
 			}
 			left, alone, choice := make([]float64, n), make([]float64, n), m.predictionsOf(n)
 			for i := range n {
-				rest := without(upTo(n), i)
-				ownAt, pooledAt, err := m.leftOut(a, rest, []int{i})
+				rest := without(firstIndexes(n), i)
+				ownAt, pooledAt, err := m.predictLeftOut(a, rest, []int{i})
 				if err != nil {
 					t.Fatal(err)
 				}

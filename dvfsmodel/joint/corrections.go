@@ -112,7 +112,7 @@ func correctionsOf(
 	}
 	list := make([][]dvfsmodel.Correction, len(apps))
 	for a := range apps {
-		if m.poolingHelps(a, upTo(len(m.apps[a].samples))) {
+		if m.poolingHelps(a, firstIndexes(len(m.apps[a].samples))) {
 			list[a] = m.corrections(a, all)
 		}
 	}

@@ -154,9 +154,9 @@ func (t *table) modelOf(own []curve) *model {
 		}
 	}
 	for q := range m.rest {
-		m.all[q] = m.rest[q].learn(-1)
+		m.all[q] = m.rest[q].learnCovariance(-1)
 	}
-	m.judge()
+	m.learnPooling()
 	return m
 }
 
@@ -164,7 +164,7 @@ func (t *table) modelOf(own []curve) *model {
 func (t *table) residualsOf(samples []dvfsmodel.Sample, fit curve, q int) []float64 {
 	list := make([]float64, len(samples))
 	for i := range samples {
-		list[i] = measured(&samples[i]).quantity(q) - fit(&samples[i]).quantity(q)
+		list[i] = measuredOutcome(&samples[i]).quantity(q) - fit(&samples[i]).quantity(q)
 	}
 	return list
 }
@@ -177,10 +177,10 @@ func (m *model) evaluate(a int, opts *Options) (Evaluation, error) {
 	n := len(app.samples)
 	e := Evaluation{App: app.name, Settings: n, Form: m.forms[a]}
 	own, left := m.predictionsOf(n), m.predictionsOf(n)
-	all := upTo(n)
+	all := firstIndexes(n)
 	for i := range app.samples {
 		s, rest := &app.samples[i], without(all, i)
-		alone, corrected, err := m.leftOut(a, rest, all[i:i+1])
+		alone, corrected, err := m.predictLeftOut(a, rest, all[i:i+1])
 		if err != nil {
 			return e, fmt.Errorf("application %s without %s: %w", app.name, words(s), err)
 		}
@@ -189,7 +189,7 @@ func (m *model) evaluate(a int, opts *Options) (Evaluation, error) {
 		}
 		own.set(i, m.own[a](s))
 		left.set(i, corrected[0])
-		is := measured(s)
+		is := measuredOutcome(s)
 		e.TimeMAPE += math.Abs(math.Expm1(corrected[0].time-is.time)) / float64(n)
 		e.PowerMAPE += math.Abs(math.Expm1(corrected[0].power-is.power)) / float64(n)
 	}
@@ -202,7 +202,7 @@ func (m *model) evaluate(a int, opts *Options) (Evaluation, error) {
 	e.OwnFit, _ = app.regret(app.choice(own, slowdown), slowdown)
 	e.LOSO, _ = app.regret(app.choice(left, slowdown), slowdown)
 	chosen := app.choice(full, slowdown)
-	if i := m.kept(app, opts); i >= 0 {
+	if i := m.keptChoice(app, opts); i >= 0 {
 		chosen = i
 	}
 	var slow bool
@@ -258,8 +258,8 @@ func words(s *dvfsmodel.Sample) string {
 	return fmt.Sprintf("%g/%g MHz", float64(s.Core), float64(s.Mem))
 }
 
-// kept returns the measured setting that the application's kept model chooses, or -1.
-func (m *model) kept(app *application, opts *Options) int {
+// keptChoice returns the measured setting that the application's kept model chooses, or -1.
+func (m *model) keptChoice(app *application, opts *Options) int {
 	if opts.Chosen == nil {
 		return -1
 	}

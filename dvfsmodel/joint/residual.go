@@ -21,7 +21,7 @@ type residuals struct {
 // place is where a setting lies: the logarithms of core clock, memory clock and cap.
 type place [3]float64
 
-func (p *place) squareTo(q *place) float64 {
+func (p *place) squaredDistance(q *place) float64 {
 	sum := 0.0
 	for i := range p {
 		sum += (p[i] - q[i]) * (p[i] - q[i])
@@ -46,8 +46,8 @@ const (
 	minSize, maxSize                  = 1e-5, 3
 )
 
-// alike is exp(−d²/2r²): how alike a smooth function is at two places.
-func alike(square, reach float64) float64 { return math.Exp(-square / 2 / (reach * reach)) }
+// gaussianKernel is exp(−d²/2r²): how alike a smooth function is at two places.
+func gaussianKernel(square, reach float64) float64 { return math.Exp(-square / 2 / (reach * reach)) }
 
 // sharedCovariance is that of what all applications have in common, at all settings.
 func (r *residuals) sharedCovariance(h *covariance) *mat.SymDense {
@@ -55,7 +55,7 @@ func (r *residuals) sharedCovariance(h *covariance) *mat.SymDense {
 	s := mat.NewSymDense(n, nil)
 	for i := range n {
 		for k := i; k < n; k++ {
-			s.SetSym(i, k, h.shared*h.shared*alike(r.places[i].squareTo(&r.places[k]), h.sharedReach))
+			s.SetSym(i, k, h.shared*h.shared*gaussianKernel(r.places[i].squaredDistance(&r.places[k]), h.sharedReach))
 		}
 		s.SetSym(i, i, s.At(i, i)+h.step*h.step)
 	}
@@ -67,7 +67,7 @@ func (r *residuals) ownCovariance(h *covariance, at []int, doubt []float64) *mat
 	o := mat.NewSymDense(len(at), nil)
 	for i, a := range at {
 		for k, b := range at[:i+1] {
-			o.SetSym(i, k, h.own*h.own*alike(r.places[a].squareTo(&r.places[b]), h.ownReach)*doubt[i]*doubt[k])
+			o.SetSym(i, k, h.own*h.own*gaussianKernel(r.places[a].squaredDistance(&r.places[b]), h.ownReach)*doubt[i]*doubt[k])
 		}
 	}
 	return o
@@ -177,9 +177,9 @@ func (r *residuals) loss(h *covariance, without int) float64 {
 	return loss
 }
 
-// learn finds the covariance that is most plausible for the applications but one (-1: all), by
+// learnCovariance finds the covariance that is most plausible for the applications but one (-1: all), by
 // steps along one hyperparameter after another, of a factor that gets smaller.
-func (r *residuals) learn(without int) covariance {
+func (r *residuals) learnCovariance(without int) covariance {
 	h := covariance{usualSize / 2, usualSize, usualSize, usualSize / 2, usualReach, usualReach}
 	best := r.loss(&h, without)
 	nearest := leastReach * r.spacing()
@@ -219,7 +219,7 @@ func (r *residuals) spacing() float64 {
 		least := math.Inf(1)
 		for k := range r.places {
 			if i != k {
-				least = min(least, r.places[i].squareTo(&r.places[k]))
+				least = min(least, r.places[i].squaredDistance(&r.places[k]))
 			}
 		}
 		nearest = append(nearest, math.Sqrt(least))

@@ -22,7 +22,7 @@ type table struct {
 	pools  bool // applications may be corrected by each other
 }
 
-// application is one of a table: a sample a setting, as [pooled.Resolve] has them, and where the
+// application is one of a table: a sample a setting, as [pooled.FillSettings] has them, and where the
 // setting is in the table.
 type application struct {
 	name    string
@@ -38,7 +38,7 @@ func newTable(
 		t.fit = *fit
 	}
 	lowest := dvfsmodel.Watt(math.Inf(1))
-	for _, app := range pooled.Resolve(apps, base) {
+	for _, app := range pooled.FillSettings(apps, base) {
 		if err := dvfsmodel.CheckSamples(app.Samples); err != nil {
 			return nil, fmt.Errorf("application %s: %w", app.App, err)
 		}
@@ -92,7 +92,7 @@ func curveOf(f *dvfsmodel.Fitted) curve {
 	}
 }
 
-func measured(s *dvfsmodel.Sample) outcome {
+func measuredOutcome(s *dvfsmodel.Sample) outcome {
 	return outcome{math.Log(s.Time), math.Log(float64(s.Power))}
 }
 

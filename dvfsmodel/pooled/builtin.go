@@ -19,12 +19,12 @@ var builtin = sync.OnceValue(func() *Curves {
 	return c
 })
 
-// Builtin returns what workloads on GPUs of several models have in common: 159
+// BuiltinCurves returns what workloads on GPUs of several models have in common: 159
 // applications on GTX 980 (low and high clocks), GTX 1080 Ti, RTX 2070 SUPER and
 // V100 (twice), measured by Wang, Chu and others (arXiv:2104.00486 and ICPADS 2018).
 // It is a start for a GPU model of which nothing is known; [LearnCurves] goes on
 // from there. Callers must not change it.
-func Builtin() *Curves { return builtin() }
+func BuiltinCurves() *Curves { return builtin() }
 
 // Validate reports curves that can't be used.
 func (c *Curves) Validate() error {

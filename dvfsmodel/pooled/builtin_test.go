@@ -70,7 +70,7 @@ func TestBuiltInCurvesAreThoseOfTheMeasuredTables(t *testing.T) {
 		}
 		return
 	}
-	have := pooled.Builtin()
+	have := pooled.BuiltinCurves()
 	if err := have.Validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -43,8 +43,8 @@ func learnBelief(known [][]dvfsmodel.Sample, settings []dvfsmodel.Setting) (*Bel
 // noClock stands for a clock that nobody knows.
 const noClock = 1
 
-// asAsked returns a setting with 0 for a clock that nobody knows.
-func asAsked(s dvfsmodel.Setting) dvfsmodel.Setting {
+// zeroUnknownClocks returns a setting with 0 for a clock that nobody knows.
+func zeroUnknownClocks(s dvfsmodel.Setting) dvfsmodel.Setting {
 	for _, clock := range [...]*dvfsmodel.MHz{&s.Core, &s.Mem} {
 		if *clock == noClock {
 			*clock = 0
@@ -53,10 +53,10 @@ func asAsked(s dvfsmodel.Setting) dvfsmodel.Setting {
 	return s
 }
 
-// Resolve fills in what runs were at where nothing was asked for: the highest core clock of the
+// FillSettings fills in what runs were at where nothing was asked for: the highest core clock of the
 // table and the default memory clock, each as base has it where that isn't 0, or 1 where nobody
 // knows, and the highest cap. Samples that are at the same setting then are averaged.
-func Resolve(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting) []dvfsmodel.AppSamples {
+func FillSettings(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting) []dvfsmodel.AppSamples {
 	var top dvfsmodel.Setting
 	for _, app := range apps {
 		for _, s := range app.Samples {
@@ -84,13 +84,13 @@ func Resolve(apps []dvfsmodel.AppSamples, base dvfsmodel.Setting) []dvfsmodel.Ap
 	return resolved
 }
 
-// Uncapped returns what was measured under the highest cap of a table, as [Resolve] has it, for models
+// Uncapped returns what was measured under the highest cap of a table, as [FillSettings] has it, for models
 // that know nothing of caps; the default clocks, of the table where base is 0; and that cap, 0
 // where caps don't differ.
 func Uncapped(
 	apps []dvfsmodel.AppSamples, base dvfsmodel.Setting,
 ) (plain []dvfsmodel.AppSamples, at dvfsmodel.Setting, highest dvfsmodel.Watt) {
-	apps = Resolve(apps, base)
+	apps = FillSettings(apps, base)
 	lowest := dvfsmodel.Watt(math.Inf(1))
 	var top dvfsmodel.Setting
 	for _, app := range apps {

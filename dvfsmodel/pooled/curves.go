@@ -59,7 +59,7 @@ func averageBySetting(samples []dvfsmodel.Sample, base dvfsmodel.Setting) []sett
 		i := indexOf(list, pair)
 		if i < 0 {
 			i = len(list)
-			list = append(list, settingMean{at: pair, row: rowAt(pair, base)})
+			list = append(list, settingMean{at: pair, row: quadraticTerms(pair, base)})
 		}
 		m := &list[i]
 		m.runs++
@@ -73,14 +73,14 @@ func indexOf(list []settingMean, at dvfsmodel.Setting) int {
 	return slices.IndexFunc(list, func(m settingMean) bool { return m.at == at })
 }
 
-// rowAt returns the terms of a quadratic at clocks.
-func rowAt(at dvfsmodel.Setting, base dvfsmodel.Setting) [terms]float64 {
+// quadraticTerms returns the terms of a quadratic at clocks.
+func quadraticTerms(at dvfsmodel.Setting, base dvfsmodel.Setting) [terms]float64 {
 	x, u := math.Log(float64(at.Core/base.Core)), math.Log(float64(at.Mem/base.Mem))
 	return [terms]float64{1, x, x * x, u, u * u, x * u}
 }
 
-// rows returns the weights of all coefficients for ln time and ln power.
-func rows(row *[terms]float64) (time, power [allTerms]float64) {
+// coefficientWeights returns the weights of all coefficients for ln time and ln power.
+func coefficientWeights(row *[terms]float64) (time, power [allTerms]float64) {
 	copy(time[:terms], row[:])
 	copy(power[terms:], row[:])
 	return time, power
@@ -107,15 +107,15 @@ func (c *Curves) condition(list []settingMean, noise [2]float64) gaussian {
 	g := c.diffusePrior()
 	for i := range list {
 		m := &list[i]
-		time, power := rows(&m.row)
+		time, power := coefficientWeights(&m.row)
 		g.observe(time[:], m.time, sq(c.TimeResidual)+noise[0]/m.runs)
 		g.observe(power[:], m.power, sq(c.PowerResidual)+noise[1]/m.runs)
 	}
 	return g
 }
 
-// vagueCurves returns what is known before anything is.
-func vagueCurves() *Curves {
+// diffuseCurves returns what is known before anything is.
+func diffuseCurves() *Curves {
 	c := &Curves{Mean: make([]float64, allTerms), Covariance: make([]float64, allTerms*allTerms)}
 	for i := range allTerms {
 		c.Covariance[i*allTerms+i] = vagueVariance
@@ -163,7 +163,7 @@ func (n Noise) variances() [2]float64 { return [2]float64{n.Time * n.Time, n.Pow
 func learnCurves(all [][]settingMean, counts []float64, before *Curves, weight float64, noise Noise) *Curves {
 	start := before
 	if start == nil {
-		start, weight = vagueCurves(), 0
+		start, weight = diffuseCurves(), 0
 	}
 	now := &Curves{
 		Mean: start.Mean, Covariance: start.Covariance,
@@ -235,7 +235,7 @@ func (c *Curves) residuals(
 	for j, list := range all {
 		for i := range list {
 			m := &list[i]
-			wt, wp := rows(&m.row)
+			wt, wp := coefficientWeights(&m.row)
 			time += counts[j] * max(0, posts[j].expectedSquare(wt[:], m.time)-noise[0]/m.runs)
 			power += counts[j] * max(0, posts[j].expectedSquare(wp[:], m.power)-noise[1]/m.runs)
 			count += counts[j]

@@ -22,7 +22,7 @@ type ResponsePrior struct {
 // NewResponsePrior returns the prior on a GPU model with these default clocks.
 func NewResponsePrior(base dvfsmodel.Setting) (*ResponsePrior, error) {
 	at := dvfsmodel.Sample{Core: base.Core, Mem: base.Mem, Time: 1, Power: 1}
-	posterior, err := Builtin().Condition([]dvfsmodel.Sample{at}, base, Noise{})
+	posterior, err := BuiltinCurves().Condition([]dvfsmodel.Sample{at}, base, Noise{})
 	if err != nil {
 		return nil, err
 	}

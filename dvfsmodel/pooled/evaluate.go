@@ -68,7 +68,7 @@ type EvaluateOptions struct {
 	// Slowdown is how much slower than the fastest setting a choice may be, as a fraction; +Inf: as slow
 	// as it likes.
 	Slowdown float64
-	Base     dvfsmodel.Setting // default clocks; 0: as [Resolve] has it
+	Base     dvfsmodel.Setting // default clocks; 0: as [FillSettings] has it
 }
 
 // Tolerance is how far a choice may be beyond the allowed slowdown before it counts as a violation:
@@ -86,7 +86,7 @@ func Evaluate(apps []dvfsmodel.AppSamples, probes int) ([]Evaluation, error) {
 // EvaluateWith is [Evaluate] with options. A workload is probed and chosen for at the settings at
 // which it was measured; one with fewer of them than probes is measured everywhere.
 func EvaluateWith(apps []dvfsmodel.AppSamples, probes int, opts *EvaluateOptions) ([]Evaluation, error) {
-	resolved := Resolve(apps, opts.Base)
+	resolved := FillSettings(apps, opts.Base)
 	tables := make([][]dvfsmodel.Sample, len(apps))
 	for i := range apps {
 		tables[i] = resolved[i].Samples
@@ -233,11 +233,11 @@ func (t *leftOutTrial) result() LeftOutResult {
 	const percent = 100
 	chosen, best, fastest := t.choose()
 	o := LeftOutResult{
-		Probes: slices.Clone(t.probes), Chosen: asAsked(t.settings[chosen]), Best: asAsked(t.settings[best]),
+		Probes: slices.Clone(t.probes), Chosen: zeroUnknownClocks(t.settings[chosen]), Best: zeroUnknownClocks(t.settings[best]),
 		Regret: max(0, percent*(float64(t.truth[chosen].Energy()/t.truth[best].Energy())-1)),
 	}
 	for i, p := range o.Probes {
-		o.Probes[i] = asAsked(p)
+		o.Probes[i] = zeroUnknownClocks(p)
 	}
 	if !math.IsInf(t.slowdown, 1) {
 		slow := 0.0

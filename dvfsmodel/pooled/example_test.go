@@ -15,7 +15,7 @@ func ExampleCurves_Condition() {
 		{Core: 1380, Mem: 877, Time: 100, Power: 210},
 		{Core: 1080, Mem: 877, Time: 112, Power: 140},
 	}
-	known, err := pooled.Builtin().Condition(runs, base, pooled.NoiseOf(runs))
+	known, err := pooled.BuiltinCurves().Condition(runs, base, pooled.NoiseOf(runs))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -34,7 +34,7 @@ func GeneralLimits(top dvfsmodel.Setting) (*Limits, error) {
 	if !(top.Cap > 0) {
 		return nil, fmt.Errorf("a limit of %v W, want a positive number", float64(top.Cap))
 	}
-	return &Limits{prior: capped.Vague(), top: top}, nil
+	return &Limits{prior: capped.DiffusePrior(), top: top}, nil
 }
 
 // LearnLimits learns from the runs of workloads on a GPU model, each under the limit that was in force.
@@ -83,7 +83,7 @@ func (l *Limits) Condition(samples []dvfsmodel.Sample) (*UnderLimits, error) {
 	if err := dvfsmodel.CheckSamples(samples); err != nil {
 		return nil, err
 	}
-	settings := Resolve([]dvfsmodel.AppSamples{{Samples: samples}}, l.top)[0].Samples
+	settings := FillSettings([]dvfsmodel.AppSamples{{Samples: samples}}, l.top)[0].Samples
 	u := &UnderLimits{top: l.top, settings: len(settings)}
 	runs := make([]capped.Run, len(settings))
 	for i := range settings {
@@ -114,7 +114,7 @@ func (u *UnderLimits) Fitted() (*dvfsmodel.Fitted, error) {
 	params := u.known.Params()
 	values := params.Natural()
 	list := make([]dvfsmodel.Coefficient, len(values))
-	for i, p := range capped.List() {
+	for i, p := range capped.Parameters() {
 		list[i] = dvfsmodel.Coefficient{Name: p.Name, Value: values[i]}
 		if p.Watts {
 			list[i].Value *= float64(u.top.Cap)
@@ -176,15 +176,15 @@ func (u *UnderLimits) Power(at dvfsmodel.Setting) dvfsmodel.Watt {
 	return u.top.Cap * dvfsmodel.Watt(math.Exp(params.Board().Predict(u.conditions(at)).Power))
 }
 
-// Longer returns how many times as long as at another setting a run takes at one, so many standard deviations
+// UpperSlowdown returns how many times as long as at another setting a run takes at one, so many standard deviations
 // above what is expected.
-func (u *UnderLimits) Longer(at, than dvfsmodel.Setting, deviations float64) float64 {
+func (u *UnderLimits) UpperSlowdown(at, than dvfsmodel.Setting, deviations float64) float64 {
 	mean, _ := u.joint([]dvfsmodel.Setting{at, than})
 	return math.Exp(mean[0] - mean[1] + deviations*u.TimeDeviation([]dvfsmodel.Setting{at}, than))
 }
 
-// TopOf returns the highest clocks and limit of runs, and at least those of a setting.
-func TopOf(workloads [][]dvfsmodel.Sample, least dvfsmodel.Setting) dvfsmodel.Setting {
+// HighestSetting returns the highest clocks and limit of runs, and at least those of a setting.
+func HighestSetting(workloads [][]dvfsmodel.Sample, least dvfsmodel.Setting) dvfsmodel.Setting {
 	for _, samples := range workloads {
 		for _, s := range samples {
 			least = dvfsmodel.Setting{

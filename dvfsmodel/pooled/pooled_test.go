@@ -179,14 +179,14 @@ func TestALeftOutWorkloadIsSeenAtItsProbesOnly(t *testing.T) {
 }
 
 func TestCurvesLearntFromOtherWorkloadsPredictBetterThanTheBuiltInOnes(t *testing.T) {
-	curves := pooled.LearnCurves(tables(someTruths(5, 30), 600, 800, 1000), base, pooled.Builtin(), 8,
+	curves := pooled.LearnCurves(tables(someTruths(5, 30), 600, 800, 1000), base, pooled.BuiltinCurves(), 8,
 		pooled.Noise{})
 	if err := curves.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	var learnt, general float64
 	for _, w := range someTruths(6, 20) {
-		for what, c := range map[*float64]*pooled.Curves{&learnt: curves, &general: pooled.Builtin()} {
+		for what, c := range map[*float64]*pooled.Curves{&learnt: curves, &general: pooled.BuiltinCurves()} {
 			p, err := c.Condition(w.samples(1000, 900), base, pooled.Noise{})
 			if err != nil {
 				t.Fatal(err)
@@ -246,12 +246,12 @@ func TestWhatCannotBeLearntFromIsAnError(t *testing.T) {
 		{Core: 0, Mem: memory, Time: 1, Power: 1},
 		{Core: 1000, Mem: memory, Time: math.Inf(1), Power: 1},
 	} {
-		if _, err := pooled.Builtin().Condition([]dvfsmodel.Sample{bad}, base,
+		if _, err := pooled.BuiltinCurves().Condition([]dvfsmodel.Sample{bad}, base,
 			pooled.Noise{}); !errors.Is(err, dvfsmodel.ErrSamples) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	if _, err := pooled.Builtin().Condition(nil, base, pooled.Noise{}); !errors.Is(err,
+	if _, err := pooled.BuiltinCurves().Condition(nil, base, pooled.Noise{}); !errors.Is(err,
 		dvfsmodel.ErrSamples) {
 		t.Errorf("no samples: %v", err)
 	}
@@ -270,7 +270,7 @@ func TestCurvesThroughAnySamplesPredictPositiveNumbers(t *testing.T) {
 				Power: dvfsmodel.Watt(rapid.Float64Range(1, 1000).Draw(t, "power")),
 			}
 		}
-		p, err := pooled.Builtin().Condition(samples, base, pooled.NoiseOf(samples))
+		p, err := pooled.BuiltinCurves().Condition(samples, base, pooled.NoiseOf(samples))
 		if err != nil {
 			t.Fatal(err)
 		}

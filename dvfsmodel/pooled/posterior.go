@@ -75,7 +75,7 @@ func (p *Posterior) Belief(settings []dvfsmodel.Setting, extra dvfsmodel.Watt) *
 	n := len(all)
 	list := make([]settingMean, n)
 	for i, at := range all {
-		list[i] = settingMean{at: at, row: rowAt(at, p.base)}
+		list[i] = settingMean{at: at, row: quadraticTerms(at, p.base)}
 	}
 	b := &Belief{settings: all, joint: p.curves.jointAt(list)}
 	for i := range p.measured {

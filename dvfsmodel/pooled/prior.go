@@ -112,7 +112,7 @@ func completeTables(
 			}
 			own := curves.condition(list, [2]float64{})
 			for i, at := range settings {
-				row := rowAt(at, base)
+				row := quadraticTerms(at, base)
 				y[i], y[n+i] = quadraticAt(own.mean[:terms], &row), quadraticAt(own.mean[terms:], &row)
 			}
 		}
@@ -174,7 +174,7 @@ func (p *Prior) deviations(base dvfsmodel.Setting) [][]settingMean {
 		all[j] = make([]settingMean, n)
 		for i, at := range p.settings {
 			all[j][i] = settingMean{
-				at: at, row: rowAt(at, base), runs: 1,
+				at: at, row: quadraticTerms(at, base), runs: 1,
 				time: y[i] - p.joint.mean[i], power: y[n+i] - p.joint.mean[n+i],
 			}
 		}

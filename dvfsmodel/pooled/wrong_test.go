@@ -22,11 +22,11 @@ func TestSamplesAndClocksThatCannotBeAreErrors(t *testing.T) {
 		t.Errorf("learning: error is %v, want ErrSamples", err)
 	}
 	for _, base := range []dvfsmodel.Setting{{}, {Core: 1000}, {Core: dvfsmodel.MHz(math.NaN()), Mem: 900}} {
-		if _, err := pooled.Builtin().Condition(runs(100), base, pooled.Noise{}); err == nil {
+		if _, err := pooled.BuiltinCurves().Condition(runs(100), base, pooled.Noise{}); err == nil {
 			t.Errorf("base clocks %v: no error", base)
 		}
 	}
-	if _, err := pooled.Builtin().Condition(runs(100), dvfsmodel.Setting{Core: 1000, Mem: 900},
+	if _, err := pooled.BuiltinCurves().Condition(runs(100), dvfsmodel.Setting{Core: 1000, Mem: 900},
 		pooled.Noise{Time: math.NaN()}); err == nil {
 		t.Error("noise that is no number: no error")
 	}

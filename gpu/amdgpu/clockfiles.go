@@ -125,8 +125,8 @@ func (f files) commit(commands ...string) error {
 	return nil
 }
 
-// choose lets the firmware use the levels within limits.
-func (f files) choose(name string, limits span) error {
+// allowLevels lets the firmware use the levels within limits.
+func (f files) allowLevels(name string, limits span) error {
 	found, err := f.levels(name)
 	if err != nil {
 		return err

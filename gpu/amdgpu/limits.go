@@ -48,14 +48,14 @@ func (d *Device) readClocks() (gpu.Clocks, error) {
 	}
 	var before *note
 	if err == nil { // others than root see what is in force
-		before, err = d.noted(open)
+		before, err = d.validNote(open)
 		open.close()
 		if err != nil {
 			return gpu.Clocks{}, err
 		}
 	}
 	if before == nil || before.Core.Hi == 0 {
-		if before, err = d.observe(); err != nil {
+		if before, err = d.currentNote(); err != nil {
 			return gpu.Clocks{}, err
 		}
 	}
@@ -112,9 +112,9 @@ func (d *Device) coreClocks(before span) ([]dvfsmodel.MHz, error) {
 	return list, nil
 }
 
-// noted returns the note of the GPU, nil where there is none, or one of before the driver was
+// validNote returns the note of the GPU, nil where there is none, or one of before the driver was
 // reloaded: limits went with it.
-func (d *Device) noted(open *openNote) (*note, error) {
+func (d *Device) validNote(open *openNote) (*note, error) {
 	n, err := open.read()
 	if n != nil && n.Driver != "" && d.library.driver != "" && n.Driver != d.library.driver {
 		return nil, err
@@ -122,8 +122,8 @@ func (d *Device) noted(open *openNote) (*note, error) {
 	return n, err
 }
 
-// observe returns what the GPU is at now.
-func (d *Device) observe() (*note, error) {
+// currentNote returns what the GPU is at now.
+func (d *Device) currentNote() (*note, error) {
 	level, err := d.files.text(levelFile)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (d *Device) observe() (*note, error) {
 		if err != nil {
 			return nil, err
 		}
-		before, _ := n.of(c)
+		before, _ := n.entryOf(c)
 		for _, l := range found {
 			before.Hi = max(before.Hi, l.mhz)
 		}
@@ -193,7 +193,7 @@ func (d *Device) setClock(c gpu.Control, v gpu.Value, fixed bool) error {
 		was := n
 		if n == nil {
 			var err error
-			if n, err = d.observe(); err == nil {
+			if n, err = d.currentNote(); err == nil {
 				err = d.checkRestorable(n)
 			}
 			if err != nil {
@@ -201,7 +201,7 @@ func (d *Device) setClock(c gpu.Control, v gpu.Value, fixed bool) error {
 			}
 		}
 		next := *n
-		before, set := next.of(c)
+		before, set := next.entryOf(c)
 		if before.Hi > 0 && f > before.Hi {
 			return fmt.Errorf("the %v was limited to %v %s already", c, float64(before.Hi), c.Unit())
 		}
@@ -211,8 +211,8 @@ func (d *Device) setClock(c gpu.Control, v gpu.Value, fixed bool) error {
 		if err := open.write(&next); err != nil {
 			return err
 		}
-		if err := d.impose(&next); err != nil {
-			return d.unsetAfter(err, d.undo(open, was, n))
+		if err := d.applyNote(&next); err != nil {
+			return d.unsetError(err, d.undo(open, was, n))
 		}
 		return nil
 	}))
@@ -231,9 +231,9 @@ func (d *Device) checkRestorable(n *note) error {
 	return nil
 }
 
-// unsetAfter is the error of a change that failed. Where it couldn't be undone either, it isn't one
+// unsetError is the error of a change that failed. Where it couldn't be undone either, it isn't one
 // by which callers would know that nothing is set.
-func (d *Device) unsetAfter(err, undoing error) error {
+func (d *Device) unsetError(err, undoing error) error {
 	if undoing == nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (d *Device) unsetAfter(err, undoing error) error {
 // undo gives back what was there before a change that failed.
 func (d *Device) undo(open *openNote, was, before *note) error {
 	if was != nil {
-		return errors.Join(d.impose(was), open.write(was))
+		return errors.Join(d.applyNote(was), open.write(was))
 	}
 	if err := d.restore(before); err != nil {
 		return err // the note stays
@@ -274,7 +274,7 @@ func (d *Device) Release(c gpu.Control) error {
 		if n != nil {
 			next = *n
 		}
-		_, set := next.of(c)
+		_, set := next.entryOf(c)
 		switch {
 		case *set == 0 && d.cantSet[c].Load():
 			return fmt.Errorf("%v: %w", c, gpu.ErrNotSupported)
@@ -288,7 +288,7 @@ func (d *Device) Release(c gpu.Control) error {
 		if next.SetCore == 0 && next.SetMem == 0 {
 			return d.undo(open, nil, n)
 		}
-		if err := d.impose(&next); err != nil {
+		if err := d.applyNote(&next); err != nil {
 			return err
 		}
 		return open.write(&next)
@@ -302,15 +302,15 @@ func (d *Device) change(op gpu.Op, do func(open *openNote, n *note) error) error
 		return err
 	}
 	defer open.close()
-	n, err := d.noted(open)
+	n, err := d.validNote(open)
 	if err != nil {
 		return err
 	}
 	return do(open, n)
 }
 
-// impose makes the GPU's limits what a note says.
-func (d *Device) impose(n *note) error {
+// applyNote makes the GPU's limits what a note says.
+func (d *Device) applyNote(n *note) error {
 	level, err := d.files.text(levelFile)
 	if err != nil {
 		return err
@@ -369,9 +369,9 @@ func (d *Device) restore(n *note) error {
 func (d *Device) limit(core, mem span) error {
 	can := d.Capability()
 	if !d.ranged {
-		err := d.files.choose(coreFile, core)
+		err := d.files.allowLevels(coreFile, core)
 		if err == nil && can.Can(gpu.MemClock) {
-			err = d.files.choose(memFile, mem)
+			err = d.files.allowLevels(memFile, mem)
 		}
 		return err
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/epplan/epplan/gpu"
 )
 
-// layout is where one version of the table gpu_metrics has what is of use here, as offsets in
+// metricsLayout is where one version of the table gpu_metrics has what is of use here, as offsets in
 // bytes; 0: nowhere. The kernel's structures are those of C, in the machine's byte order
 // (gpu_metrics_v1_0 to v1_8 of kgd_pp_interface.h). Versions 2 and 3 are of processors with
 // graphics.
-type layout struct {
+type metricsLayout struct {
 	content  uint8
 	size     int // of the whole table: two versions 1.6 differ by it alone
 	power    int // W, 16 bits
@@ -29,7 +29,7 @@ type layout struct {
 
 // layouts are the versions 1.x. That of 1.0 has an energy counter of 32 bits, which begins
 // again within minutes, and is left out.
-var layouts = []layout{
+var layouts = []metricsLayout{
 	{content: 0, size: 80, power: 34, activity: 28, core: 54, cores: 1, mem: 58, status: 68},
 	{content: 1, size: 96, power: 22, activity: 16, energy: 24, core: 54, cores: 1, mem: 58, status: 68},
 	{content: 2, size: 104, power: 22, activity: 16, energy: 24, core: 54, cores: 1, mem: 58, status: 68},
@@ -83,11 +83,11 @@ func parseMetrics(table []byte) (metrics, error) {
 }
 
 // read takes the values; all bits set is what the firmware doesn't tell.
-func (l *layout) read(table []byte) metrics {
+func (l *metricsLayout) read(table []byte) metrics {
 	m := metrics{
-		power: dvfsmodel.Watt(short(table, l.power)), mem: dvfsmodel.MHz(short(table, l.mem)),
+		power: dvfsmodel.Watt(uint16At(table, l.power)), mem: dvfsmodel.MHz(uint16At(table, l.mem)),
 		energy: dvfsmodel.Joule(math.NaN()), core: dvfsmodel.MHz(math.NaN()),
-		utilisation: short(table, l.activity) / 100,
+		utilisation: uint16At(table, l.activity) / 100,
 	}
 	if m.utilisation > 1 {
 		m.utilisation = math.NaN() // in a unit of its own
@@ -99,7 +99,7 @@ func (l *layout) read(table []byte) metrics {
 		}
 	}
 	for i := range l.cores { // the fastest part counts: limits are of all of them
-		if f := short(table, l.core+2*i); !math.IsNaN(f) && !(float64(m.core) >= f) {
+		if f := uint16At(table, l.core+2*i); !math.IsNaN(f) && !(float64(m.core) >= f) {
 			m.core = dvfsmodel.MHz(f)
 		}
 	}
@@ -114,8 +114,8 @@ func (l *layout) read(table []byte) metrics {
 	return m
 }
 
-// short returns a number of 16 bits; NaN where it isn't told.
-func short(table []byte, at int) float64 {
+// uint16At returns a number of 16 bits; NaN where it isn't told.
+func uint16At(table []byte, at int) float64 {
 	n := binary.NativeEndian.Uint16(table[at:])
 	if n == math.MaxUint16 {
 		return math.NaN()

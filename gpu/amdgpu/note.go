@@ -36,8 +36,8 @@ type note struct {
 	FixedCore bool `json:"fixed_core,omitempty"`
 }
 
-// of returns what a note has of a control: where the limits from before are, and what is set.
-func (n *note) of(c gpu.Control) (before *span, set *dvfsmodel.MHz) {
+// entryOf returns what a note has of a control: where the limits from before are, and what is set.
+func (n *note) entryOf(c gpu.Control) (before *span, set *dvfsmodel.MHz) {
 	if c == gpu.MemClock {
 		return &n.Mem, &n.SetMem
 	}
@@ -80,7 +80,7 @@ func (f *noteFolder) open(uuid string, create bool) (*openNote, error) {
 		}
 	}
 	if err == nil {
-		n.file, err = statedir.OpenAlone(filepath.Join(f.dir, uuid+".amdgpu"), flags, 0o600)
+		n.file, err = statedir.OpenExclusive(filepath.Join(f.dir, uuid+".amdgpu"), flags, 0o600)
 	}
 	switch {
 	case !create && errors.Is(err, fs.ErrNotExist):

@@ -125,7 +125,7 @@ func (d *Device) classify(err error) error {
 	case isKernels(syscall.ENODEV, syscall.ENXIO):
 		kind = gpu.ErrLost
 	case errors.Is(err, fs.ErrNotExist):
-		kind = d.whereabouts()
+		kind = d.missingFileError()
 	}
 	switch {
 	case kind == nil:
@@ -143,9 +143,9 @@ func isClassified(err error) bool {
 		errors.Is(err, gpu.ErrLost) || errors.Is(err, gpu.ErrReloaded)
 }
 
-// whereabouts says what became of a GPU of which a file is gone: the GPU itself is, its
+// missingFileError says what became of a GPU of which a file is gone: the GPU itself is, its
 // driver was unloaded or is another one, or there is no such file.
-func (d *Device) whereabouts() error {
+func (d *Device) missingFileError() error {
 	if len(d.files.names(".")) == 0 {
 		return gpu.ErrLost
 	}

@@ -62,7 +62,7 @@ func Check(ctx context.Context, o Options) (*Report, error) {
 			continue // named in the error
 		}
 		c.names = append(c.names, d.Identity().UUID, fmt.Sprintf("GPU %d", i))
-		c.report.GPUs = append(c.report.GPUs, *c.look(ctx, i, d))
+		c.report.GPUs = append(c.report.GPUs, *c.checkGPU(ctx, i, d))
 		if ctx.Err() != nil {
 			break
 		}
@@ -91,8 +91,8 @@ func (c *checker) anonymize() {
 	}
 }
 
-// look tries one GPU.
-func (c *checker) look(ctx context.Context, index int, d gpu.Device) *GPU {
+// checkGPU tries one GPU.
+func (c *checker) checkGPU(ctx context.Context, index int, d gpu.Device) *GPU {
 	id := d.Identity()
 	g := &GPU{
 		Index: index, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Energy: d.Capability().Energy,
@@ -130,11 +130,11 @@ func known[T ~float64](v T) live.Number {
 	return live.Known(float64(v))
 }
 
-func (g *GPU) fault(format string, args ...any) {
+func (g *GPU) addFault(format string, args ...any) {
 	g.Faults = append(g.Faults, fmt.Sprintf(format, args...))
 }
 
-func (g *GPU) remark(format string, args ...any) {
+func (g *GPU) addRemark(format string, args ...any) {
 	g.Remarks = append(g.Remarks, fmt.Sprintf(format, args...))
 }
 
@@ -167,12 +167,12 @@ func (g *GPU) readAll(d gpu.Device) {
 		switch {
 		case err == nil:
 		case errors.Is(err, gpu.ErrNotSupported) && !call.need:
-			g.remark("%v", err)
+			g.addRemark("%v", err)
 		case errors.Is(err, gpu.ErrNotSupported):
-			g.remark("it can only be observed: %v", err)
+			g.addRemark("it can only be observed: %v", err)
 			g.InUse = cmp.Or(g.InUse, "can't be told: "+err.Error())
 		default:
-			g.fault("%v", err)
+			g.addFault("%v", err)
 			g.InUse = cmp.Or(g.InUse, "can't be told: "+err.Error())
 		}
 		if call.name == "processes" && err != nil {
@@ -228,7 +228,7 @@ func (c *checker) watch(ctx context.Context, g *GPU, d gpu.Device) *Watched {
 	for last := time.Now().Add(c.Watch); ; {
 		r, err := d.Read()
 		if err != nil {
-			g.fault("reading: %v", err)
+			g.addFault("reading: %v", err)
 			return nil
 		}
 		w.Readings++
@@ -251,7 +251,7 @@ func (c *checker) watch(ctx context.Context, g *GPU, d gpu.Device) *Watched {
 		w.CounterJ, w.IntegratedJ = live.Known(float64(sum.Counter)), live.Known(float64(sum.Integrated))
 	}
 	if w.Disagree = sum.Disagree; w.Disagree {
-		g.remark("counter and power disagree: %s J and %s J", text(w.CounterJ), text(w.IntegratedJ))
+		g.addRemark("counter and power disagree: %s J and %s J", text(w.CounterJ), text(w.IntegratedJ))
 	}
 	return w
 }

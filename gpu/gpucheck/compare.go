@@ -17,7 +17,7 @@ const idleTolerance = 0.25
 func (g *GPU) compare(boards gpu.Boards) {
 	p, err := boards(g.Model)
 	if err != nil {
-		g.remark("no GPU model %q is known", g.Model)
+		g.addRemark("no GPU model %q is known", g.Model)
 		return
 	}
 	g.Catalogue = p.Name
@@ -30,10 +30,10 @@ func (g *GPU) compare(boards gpu.Boards) {
 		differs("clocks", here, there)
 	}
 	if p.CoreLock != nil {
-		differs("core_lock", strconv.FormatBool(g.can(gpu.CoreClock)), strconv.FormatBool(*p.CoreLock))
+		differs("core_lock", strconv.FormatBool(g.canSet(gpu.CoreClock)), strconv.FormatBool(*p.CoreLock))
 	}
 	if p.MemoryLock != nil {
-		differs("memory_lock", strconv.FormatBool(g.can(gpu.MemClock)), strconv.FormatBool(*p.MemoryLock))
+		differs("memory_lock", strconv.FormatBool(g.canSet(gpu.MemClock)), strconv.FormatBool(*p.MemoryLock))
 	}
 	if limit, known := g.LimitW.Get(); known && p.LimitDefault > 0 {
 		delivered := float64(p.LimitDefault)
@@ -65,8 +65,8 @@ func (g *GPU) compare(boards gpu.Boards) {
 	}
 }
 
-// can reports whether a control can be set.
-func (g *GPU) can(c gpu.Control) bool { return g.Controls[c].Can }
+// canSet reports whether a control can be set.
+func (g *GPU) canSet(c gpu.Control) bool { return g.Controls[c].Can }
 
 // pairs returns the GPU's clocks as pairs.
 func (g *GPU) pairs() []dvfsmodel.Setting {

@@ -85,7 +85,7 @@ type locker struct {
 
 func (l locker) Lock(_ context.Context, _ string, at dvfsmodel.Setting) (time.Duration, func() error, error) {
 	for c := range gpu.NumControls {
-		if v := c.Of(at); v != 0 {
+		if v := c.ValueIn(at); v != 0 {
 			if err := l.gpu.Set(c, v); err != nil {
 				return 0, nil, err
 			}

@@ -43,7 +43,7 @@ func CompilerLoad(folder string, compilers ...string) (
 					return nil, err
 				}
 			}
-			return start(ctx, program, id)
+			return startProgram(ctx, program, id)
 		}, ""
 	}
 	return nil, fmt.Sprintf("no compiler for a small load is here, looked for %v", compilers)
@@ -68,8 +68,8 @@ func compile(ctx context.Context, compiler, folder, program string) error {
 	return nil
 }
 
-// start runs it on one GPU alone.
-func start(ctx context.Context, program string, id gpu.Identity) (stop func(), err error) {
+// startProgram runs it on one GPU alone.
+func startProgram(ctx context.Context, program string, id gpu.Identity) (stop func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, loadTime)
 	cmd := exec.CommandContext(ctx, program, "100")
 	cmd.Env = append(os.Environ(), "CUDA_VISIBLE_DEVICES="+id.UUID, "ROCR_VISIBLE_DEVICES="+id.UUID)

@@ -24,10 +24,10 @@ const (
 // loadedPart is how far below the clock of a GPU at work it is locked, so that the difference is seen.
 const loadedPart = 0.85
 
-// tried returns the setting that is tried: a memory clock, which is the catalogue's default or else the
+// trialSetting returns the setting that is tried: a memory clock, which is the catalogue's default or else the
 // highest; one of its core clocks, in the middle of them or well below the one at which the GPU works;
 // a power limit between the least and the one in force; and the profile Max-Q, where the GPU has it.
-func (c *checker) tried(d gpu.Device, g *GPU) (dvfsmodel.Setting, error) {
+func (c *checker) trialSetting(d gpu.Device, g *GPU) (dvfsmodel.Setting, error) {
 	var at dvfsmodel.Setting
 	if len(g.Clocks) == 0 {
 		return at, errors.New("it has no table of clocks")
@@ -102,30 +102,30 @@ func (c *checker) stateOf(uuid string) (gpu.Device, state, error) {
 // tryLock locks a GPU in a process, kills that process, gives back by its journal, and looks at each step.
 func (c *checker) tryLock(ctx context.Context, g *GPU, d gpu.Device) {
 	uuid := d.Identity().UUID
-	at, err := c.tried(d, g)
+	at, err := c.trialSetting(d, g)
 	if err != nil {
-		g.remark("no lock was tried: %v", err)
+		g.addRemark("no lock was tried: %v", err)
 		return
 	}
 	_, before, err := c.stateOf(uuid)
 	running, reading := d.Read()
 	if err := errors.Join(err, reading); err != nil {
-		g.fault("before the lock: %v", err)
+		g.addFault("before the lock: %v", err)
 		return
 	}
 	g.Lock = &Lock{Wanted: settingText(at)}
 	took, kill, err := c.Locker.Lock(ctx, uuid, at)
 	if err != nil {
-		g.fault("the lock: %v", err)
+		g.addFault("the lock: %v", err)
 	} else {
 		g.Lock.TookMS = live.Known(milliseconds(took))
-		g.Lock.Shown, _ = shown(d, at)
+		g.Lock.Shown, _ = readingText(d, at)
 		if err := kill(); err != nil {
-			g.fault("the process that had locked it: %v", err)
+			g.addFault("the process that had locked it: %v", err)
 		}
 		var wrong string
-		if _, wrong = shown(d, at); wrong != "" {
-			g.fault("after the process that had locked it was killed: %s", wrong)
+		if _, wrong = readingText(d, at); wrong != "" {
+			g.addFault("after the process that had locked it was killed: %s", wrong)
 		}
 		g.Lock.Held = wrong == ""
 	}
@@ -133,26 +133,26 @@ func (c *checker) tryLock(ctx context.Context, g *GPU, d gpu.Device) {
 	restoring := c.Locker.Restore(context.WithoutCancel(ctx))
 	g.Lock.RestoreMS = live.Known(milliseconds(time.Since(began)))
 	if restoring != nil {
-		g.fault("giving back: %v", restoring)
+		g.addFault("giving back: %v", restoring)
 	}
 	fresh, after, err := c.stateOf(uuid)
 	switch {
 	case err != nil:
-		g.fault("after the lock: %v", err)
+		g.addFault("after the lock: %v", err)
 		return
 	case !reflect.DeepEqual(before, after):
-		g.fault("after the lock it isn't as before: %+v, it was %+v", after, before)
+		g.addFault("after the lock it isn't as before: %+v, it was %+v", after, before)
 		return
 	}
-	g.Lock.Restored = restoring == nil && c.isBack(g, fresh, at, &running)
+	g.Lock.Restored = restoring == nil && c.awaitClockBack(g, fresh, at, &running)
 }
 
-// isBack waits until the core clock is above the lock again, if it was before.
-func (c *checker) isBack(g *GPU, d gpu.Device, at dvfsmodel.Setting, before *gpu.Reading) bool {
+// awaitClockBack waits until the core clock is above the lock again, if it was before.
+func (c *checker) awaitClockBack(g *GPU, d gpu.Device, at dvfsmodel.Setting, before *gpu.Reading) bool {
 	_, tolerance, _ := gpu.CoreClock.Shown(before)
 	bound := at.Core + dvfsmodel.MHz(tolerance)
 	if at.Core == 0 || !(before.Core > bound) {
-		g.remark("the core clock was at %.0f MHz before the lock: whether it may rise above it again wasn't seen",
+		g.addRemark("the core clock was at %.0f MHz before the lock: whether it may rise above it again wasn't seen",
 			float64(before.Core))
 		return true
 	}
@@ -161,13 +161,13 @@ func (c *checker) isBack(g *GPU, d gpu.Device, at dvfsmodel.Setting, before *gpu
 		took := time.Since(began)
 		switch {
 		case err != nil:
-			g.fault("after the lock: %v", err)
+			g.addFault("after the lock: %v", err)
 			return false
 		case r.Core > bound:
 			g.Lock.BackMS = live.Known(milliseconds(took))
 			return true
 		case took > backTime:
-			g.fault("the core clock is at %.0f MHz %s after it was given back, it was at %.0f before",
+			g.addFault("the core clock is at %.0f MHz %s after it was given back, it was at %.0f before",
 				float64(r.Core), backTime, float64(before.Core))
 			return false
 		}
@@ -175,8 +175,8 @@ func (c *checker) isBack(g *GPU, d gpu.Device, at dvfsmodel.Setting, before *gpu
 	}
 }
 
-// shown returns what a reading shows of a setting, and what of it can't be.
-func shown(d gpu.Device, at dvfsmodel.Setting) (text, wrong string) {
+// readingText returns what a reading shows of a setting, and what of it can't be.
+func readingText(d gpu.Device, at dvfsmodel.Setting) (text, wrong string) {
 	r, err := d.Read()
 	if err != nil {
 		return "?", err.Error()
@@ -184,7 +184,7 @@ func shown(d gpu.Device, at dvfsmodel.Setting) (text, wrong string) {
 	var parts []string
 	for control := range gpu.NumControls {
 		v, tolerance, ok := control.Shown(&r)
-		set := control.Of(at)
+		set := control.ValueIn(at)
 		if !ok || set == 0 {
 			continue
 		}
@@ -210,7 +210,7 @@ func shown(d gpu.Device, at dvfsmodel.Setting) (text, wrong string) {
 func settingText(at dvfsmodel.Setting) string {
 	var parts []string
 	for control := range gpu.NumControls {
-		switch v := control.Of(at); {
+		switch v := control.ValueIn(at); {
 		case v == 0:
 		case control.IsChoice():
 			parts = append(parts, fmt.Sprintf("%s %s", control, control.Words(v)))

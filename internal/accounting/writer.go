@@ -62,7 +62,7 @@ type Writer struct {
 	options Options
 
 	mu      sync.Mutex
-	waiting map[slurm.JobID]waiting
+	waiting map[slurm.JobID]pendingJob
 	dropped int // jobs for which there was no room
 
 	foreign atomic.Int64
@@ -72,8 +72,8 @@ type Writer struct {
 	strataAt time.Time
 }
 
-// waiting is a job to be written.
-type waiting struct {
+// pendingJob is a job to be written.
+type pendingJob struct {
 	due   time.Time
 	tries int
 	seen  *string // its AdminComment when it was looked at last, to be found the same; nil: it wasn't
@@ -81,7 +81,7 @@ type waiting struct {
 
 // New returns a writer, which begins by [Writer.Run].
 func New(o Options) *Writer {
-	return &Writer{options: o, waiting: make(map[slurm.JobID]waiting)}
+	return &Writer{options: o, waiting: make(map[slurm.JobID]pendingJob)}
 }
 
 // Foreign counts jobs without an energy in Slurm's accounting, as their AdminComment belongs to another tool.
@@ -99,7 +99,7 @@ func (w *Writer) Ended(o *record.Outcome) {
 		w.dropped++
 		return
 	}
-	w.waiting[id] = waiting{due: w.options.Now().Add(settle)}
+	w.waiting[id] = pendingJob{due: w.options.Now().Add(settle)}
 }
 
 // Run writes until the context ends.
@@ -118,7 +118,7 @@ func (w *Writer) Run(ctx context.Context) {
 
 // Step writes the job that has been due for longest, and reports whether there was one.
 func (w *Writer) Step(ctx context.Context) bool {
-	id, job, dropped, ok := w.next()
+	id, job, dropped, ok := w.takeDue()
 	if dropped > 0 {
 		w.options.Log.WarnContext(ctx, "too many jobs wait for Slurm's accounting: the energies of some aren't in it",
 			"jobs", dropped)
@@ -131,23 +131,23 @@ func (w *Writer) Step(ctx context.Context) bool {
 	case ctx.Err() != nil:
 		return true
 	case err == nil:
-		w.say(ctx, "")
+		w.logTrouble(ctx, "")
 	case errors.Is(err, errLater):
-		w.later(id, job)
+		w.retryLater(id, job)
 	case errors.Is(err, errMoves):
-		w.later(id, job)
+		w.retryLater(id, job)
 	case errors.Is(err, slurm.ErrForeignText):
 		w.foreign.Add(1)
-		w.say(ctx, "of some jobs no energy is in Slurm's accounting: "+err.Error())
+		w.logTrouble(ctx, "of some jobs no energy is in Slurm's accounting: "+err.Error())
 	default:
-		w.later(id, job)
-		w.say(ctx, "jobs' energies can't be written to Slurm's accounting: "+err.Error())
+		w.retryLater(id, job)
+		w.logTrouble(ctx, "jobs' energies can't be written to Slurm's accounting: "+err.Error())
 	}
 	return true
 }
 
-// next takes the job that has been due for longest, and says for how many there was no room lately.
-func (w *Writer) next() (first slurm.JobID, job waiting, dropped int, ok bool) {
+// takeDue takes the job that has been due for longest, and says for how many there was no room lately.
+func (w *Writer) takeDue() (first slurm.JobID, job pendingJob, dropped int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	dropped, w.dropped = w.dropped, 0
@@ -159,18 +159,18 @@ func (w *Writer) next() (first slurm.JobID, job waiting, dropped int, ok bool) {
 	}
 	job = w.waiting[first]
 	if first == 0 || job.due.After(w.options.Now()) {
-		return 0, waiting{}, dropped, false
+		return 0, pendingJob{}, dropped, false
 	}
 	delete(w.waiting, first)
 	return first, job, dropped, true
 }
 
-// later tries a job again, unless it was tried often enough, or more of it came meanwhile.
-func (w *Writer) later(id slurm.JobID, job waiting) {
+// retryLater tries a job again, unless it was tried often enough, or more of it came meanwhile.
+func (w *Writer) retryLater(id slurm.JobID, job pendingJob) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, there := w.waiting[id]; !there && job.tries < maxTries && len(w.waiting) < maxWaiting {
-		next := waiting{due: w.options.Now().Add(retryAfter), tries: job.tries + 1, seen: job.seen}
+		next := pendingJob{due: w.options.Now().Add(retryAfter), tries: job.tries + 1, seen: job.seen}
 		if job.seen != nil { // it is looked at again soon
 			next.due = w.options.Now().Add(settleTime)
 		}
@@ -178,8 +178,8 @@ func (w *Writer) later(id slurm.JobID, job waiting) {
 	}
 }
 
-// say logs what goes wrong, once until something else does, or nothing.
-func (w *Writer) say(ctx context.Context, trouble string) {
+// logTrouble logs what goes wrong, once until something else does, or nothing.
+func (w *Writer) logTrouble(ctx context.Context, trouble string) {
 	switch {
 	case trouble == w.trouble:
 	case trouble != "":
@@ -198,7 +198,7 @@ var (
 )
 
 // write writes one job.
-func (w *Writer) write(ctx context.Context, id slurm.JobID, job *waiting) error {
+func (w *Writer) write(ctx context.Context, id slurm.JobID, job *pendingJob) error {
 	kind := w.options.Kind()
 	if kind == config.AccountOff { // by now
 		return nil
@@ -230,7 +230,7 @@ func (w *Writer) write(ctx context.Context, id slurm.JobID, job *waiting) error 
 	if err != nil {
 		return err
 	}
-	saved := w.savedBy(ctx, runs, joules)
+	saved := w.savedEnergy(ctx, runs, joules)
 	if row.Energy == 0 && version.AtLeast(25, 11) { // else Slurm has a meter of its own
 		if err := w.options.Slurm.AccountEnergy(ctx, id, joules); err != nil {
 			return err
@@ -251,7 +251,7 @@ func (w *Writer) write(ctx context.Context, id slurm.JobID, job *waiting) error 
 // just before, and again afterwards. What another tool wrote over ours stays, and ours is put behind it
 // later, if it may.
 func (w *Writer) comment(
-	ctx context.Context, id slurm.JobID, job *waiting, seen *string, from, to string,
+	ctx context.Context, id slurm.JobID, job *pendingJob, seen *string, from, to string,
 ) error {
 	job.seen = &from
 	if seen == nil || *seen != from {
@@ -307,8 +307,8 @@ func energyOf(
 	return joules, len(row.Nodes) > 0
 }
 
-// savedBy returns how much less a job took than held-out jobs of its workload in the mean; nil: nobody knows.
-func (w *Writer) savedBy(ctx context.Context, runs []record.Outcome, joules float64) *float64 {
+// savedEnergy returns how much less a job took than held-out jobs of its workload in the mean; nil: nobody knows.
+func (w *Writer) savedEnergy(ctx context.Context, runs []record.Outcome, joules float64) *float64 {
 	key := record.WorkloadKey{Cluster: w.options.Cluster, Workload: runs[0].Workload, GPUModel: runs[0].GPUModel}
 	for i := range runs {
 		if o := &runs[i]; o.Arm != live.ArmTreated || o.Workload != key.Workload || o.GPUModel != key.GPUModel ||

@@ -169,7 +169,7 @@ func (d *clockStepper) noteInForce(now time.Time) {
 
 // book counts the time since the last step.
 func (d *clockStepper) book(now time.Time, util float64) {
-	if !gpu.Measured(util) {
+	if !gpu.IsMeasured(util) {
 		util = 1
 	}
 	util = min(1, util)
@@ -250,7 +250,7 @@ func (d *clockStepper) spareMargin(level int) float64 {
 // bestLevel returns the level that is best, were clock writes free.
 func (d *clockStepper) bestLevel(now time.Time) int {
 	floor := len(d.rule.Levels) - 1
-	if now.Sub(d.busyAt) >= max(patience, d.rule.Rest()) && d.canBegin(floor) {
+	if now.Sub(d.busyAt) >= max(patience, d.rule.RestTime()) && d.canBegin(floor) {
 		return floor
 	}
 	busy := (d.worked + priorBusy) / (d.base + priorBusy)

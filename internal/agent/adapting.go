@@ -32,7 +32,7 @@ func (d *adapter) interval() time.Duration {
 	pause := idlePause
 	d.runs.eachOpen(func(r *openRun) {
 		if r.isAdapted() {
-			pause = min(pause, r.Adapt.Tau()-time.Since(r.stepper.last))
+			pause = min(pause, r.Adapt.Interval()-time.Since(r.stepper.last))
 		}
 	})
 	return max(minTau/2, pause)
@@ -47,7 +47,7 @@ func (d *adapter) adapt(ctx context.Context, clock func() time.Time) error {
 		return nil
 	}
 	found := d.poller.sample(cards)
-	trouble := d.poller.react(ctx, found)
+	trouble := d.poller.revertAtRisk(ctx, found)
 	stepped, changed := d.step(found, clock())
 	if len(stepped) == 0 {
 		return trouble
@@ -73,7 +73,7 @@ func (d *adapter) adaptedGPUs() []*managedGPU {
 			uuids = append(uuids, r.GPUs...)
 		}
 	})
-	return d.gpus.some(uuids)
+	return d.gpus.byUUIDs(uuids)
 }
 
 // step steps each run by what was found, and returns those whose clocks change,
@@ -92,13 +92,13 @@ func (d *adapter) step(found []sampleResult, now time.Time) (stepped []*openRun,
 		util, left, alone := 0.0, r.Adapt.Writes, true
 		for _, uuid := range r.GPUs {
 			f, seen := used[uuid]
-			if !seen || f.err != nil || !gpu.Measured(f.util) {
+			if !seen || f.err != nil || !gpu.IsMeasured(f.util) {
 				util = math.NaN() // and stays so
 			}
 			util += f.util
 			if c := d.gpus.byUUID(uuid); c != nil {
 				left = min(left, c.writesLeft(now, r.Adapt.Writes))
-				alone = alone && len(d.runs.on(c)) == 1
+				alone = alone && len(d.runs.runsOn(c)) == 1
 			}
 		}
 		level := r.stepper.level
@@ -109,5 +109,5 @@ func (d *adapter) step(found []sampleResult, now time.Time) (stepped []*openRun,
 			stepped, uuids = append(stepped, r), append(uuids, r.GPUs...)
 		}
 	})
-	return stepped, d.gpus.some(uuids)
+	return stepped, d.gpus.byUUIDs(uuids)
 }

@@ -230,7 +230,7 @@ func TestAfterARestartAnAdaptedRunIsAtDefaultClocks(t *testing.T) {
 	adapting(t, nil, func(h *host, a *agent.Agent, _ live.Run) {
 		t := h.t
 		h.reaches(600)
-		if err := a.HandsOff(t.Context(), "r1", "the old process goes"); err != nil {
+		if err := a.RevertToDefault(t.Context(), "r1", "the old process goes"); err != nil {
 			t.Fatal(err)
 		}
 		again := h.started()

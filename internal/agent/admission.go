@@ -112,14 +112,14 @@ func (a *admission) checkGPU(c *managedGPU, run *live.Run) error {
 // value; without a later control it goes on. A memory clock that can't be locked but is the only one in
 // the table of clocks needn't be.
 func (c *managedGPU) checkLockable(run *live.Run, table *gpu.Clocks) error {
-	if !c.can(gpu.MemClock) && len(table.Mem) == 1 && run.Setting.Mem == table.Mem[0] {
+	if !c.canSet(gpu.MemClock) && len(table.Mem) == 1 && run.Setting.Mem == table.Mem[0] {
 		run.Setting.Mem = 0
 	}
-	if first, some := firstControl(run.Setting); some && !c.can(first) {
+	if first, some := firstControl(run.Setting); some && !c.canSet(first) {
 		return fmt.Errorf("%w: %s: %w", ErrSetting, first, gpu.ErrNotSupported)
 	}
 	for control := range gpu.NumControls {
-		if v := control.Of(run.Setting); v != 0 && c.can(control) {
+		if v := control.ValueIn(run.Setting); v != 0 && c.canSet(control) {
 			if err := c.checkBounds(control, v); err != nil {
 				return fmt.Errorf("%w: %w", ErrSetting, err)
 			}
@@ -136,11 +136,11 @@ func (a *admission) checkRange(c *managedGPU, want dvfsmodel.Setting) error {
 		spans = a.allowed(c.identity())
 	}
 	for control := range gpu.NumControls {
-		if v, most := control.Of(want), site.of(control); most > 0 && v > most {
+		if v, most := control.ValueIn(want), site.of(control); most > 0 && v > most {
 			return fmt.Errorf("%w: %s %s is above the site's %s", ErrSetting, control, control.Words(v),
 				control.Words(most))
 		}
-		if v := control.Of(want); !spans[control].within(v) {
+		if v := control.ValueIn(want); !spans[control].within(v) {
 			return fmt.Errorf("%w: %s %s is outside the administrator's range", ErrSetting, control,
 				control.Words(v))
 		}
@@ -176,7 +176,7 @@ func (a *admission) checkLevels(run *live.Run) error {
 		})
 	}
 	run.Adapt = &rule
-	if levelOf(&rule, run.Setting) < 0 || rule.Levels[0].Stretch != 1 {
+	if levelIndex(&rule, run.Setting) < 0 || rule.Levels[0].Stretch != 1 {
 		run.Adapt = nil
 	}
 	return nil
@@ -193,7 +193,7 @@ const (
 
 // checkAdaptation says what is impossible about an adaptation.
 func checkAdaptation(a *live.Adaptation) error {
-	tau := a.Tau()
+	tau := a.Interval()
 	if !(a.SLA >= 1 && a.SLA <= maxStretch) || tau < minTau || tau > maxTau || a.Writes < 0 ||
 		a.Writes > maxWrites || !(a.RestS >= 0) || !(a.WritePauseS >= 0) || a.WritePause() > maxPause ||
 		len(a.Levels) == 0 || len(a.Levels) > maxLevels || a.Levels[0].Stretch != 1 {
@@ -233,9 +233,9 @@ var notLockedKinds = []struct {
 // errRestarted tells that the agent was started anew under a run.
 var errRestarted = errors.New("the agent was restarted")
 
-// notLocked is why a run's clocks aren't set, after an error of the driver or of what the agent keeps on
+// notLockedReason is why a run's clocks aren't set, after an error of the driver or of what the agent keeps on
 // disk.
-func notLocked(err error) live.NotLocked {
+func notLockedReason(err error) live.NotLocked {
 	why := live.NotLocked{Kind: live.NotLockedDriver, Why: err.Error()}
 	for _, k := range notLockedKinds {
 		if errors.Is(err, k.err) {
@@ -249,8 +249,8 @@ func notLocked(err error) live.NotLocked {
 	return why
 }
 
-// notLocked returns why clocks that were decided weren't set, or not to the run's end.
-func (r *runFile) notLocked(shared bool) live.NotLocked {
+// notLockedReason returns why clocks that were decided weren't set, or not to the run's end.
+func (r *runFile) notLockedReason(shared bool) live.NotLocked {
 	wanted := r.Run.Setting.WithoutProfile() != dvfsmodel.Setting{}
 	switch {
 	case r.Run.Wish.OptOut:
@@ -258,7 +258,7 @@ func (r *runFile) notLocked(shared bool) live.NotLocked {
 	case !wanted:
 		return r.Run.Unset
 	case r.HandsOff != "":
-		return live.NotLocked{Kind: r.Kind, Why: r.HandsOff}.Cut(len(r.HandsOff))
+		return live.NotLocked{Kind: r.Kind, Why: r.HandsOff}.Truncated(len(r.HandsOff))
 	case shared:
 		return live.NotLocked{
 			Kind: live.NotLockedShared, Why: "another run was on a GPU of its, which goes by the faster one",

@@ -157,7 +157,7 @@ func (a *Agent) Stop(ctx context.Context) (Report, error) {
 func (a *Agent) Restore(ctx context.Context, reason string, uuids ...string) (Report, error) {
 	cards := a.gpus.all()
 	if len(uuids) > 0 {
-		cards = a.gpus.some(uuids)
+		cards = a.gpus.byUUIDs(uuids)
 	}
 	releasing := a.leases.release(ctx, cards, true)
 	report, err := a.restore(ctx, reason, uuids...)
@@ -168,7 +168,7 @@ func (a *Agent) Restore(ctx context.Context, reason string, uuids ...string) (Re
 func (a *Agent) restore(ctx context.Context, reason string, uuids ...string) (Report, error) {
 	cards := a.gpus.all()
 	if len(uuids) > 0 {
-		cards = a.gpus.some(uuids)
+		cards = a.gpus.byUUIDs(uuids)
 	}
 	affected := a.reconciler.giveUp(cards, live.NotLocked{Kind: live.NotLockedRestart, Why: reason})
 	for _, c := range cards {

@@ -35,9 +35,9 @@ func (a *Agent) Apply(ctx context.Context, run live.Run) (Applied, error) {
 	_, heeding := a.reconciler.applyReturned(ctx, run.GPUs) // what was given back is no word about this run
 	refusal := a.admission.check(ctx, &run)
 	keeping := a.registerRun(&run, refusal)
-	cards := a.gpus.some(run.GPUs)
+	cards := a.gpus.byUUIDs(run.GPUs)
 	reconciling := a.reconciler.reconcile(ctx, cards)
-	if reconciling == nil && (ctx.Err() != nil || isLate(&run, time.Now())) {
+	if reconciling == nil && (ctx.Err() != nil || isHookLate(&run, time.Now())) {
 		reconciling = a.releaseLate(ctx, run.ID, ErrLate)
 	}
 	return a.applied(run.ID),
@@ -48,30 +48,30 @@ func (a *Agent) Apply(ctx context.Context, run live.Run) (Applied, error) {
 func (a *Agent) releaseLate(ctx context.Context, id string, reason error) error {
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.options.UndoTimeout)
 	defer cancel()
-	return errors.Join(reason, a.leaveAlone(undo, id, notLocked(reason)))
+	return errors.Join(reason, a.revertToDefault(undo, id, notLockedReason(reason)))
 }
 
 // applied returns what a run has now.
 func (a *Agent) applied(id string) Applied {
 	why := a.runs.whyNotLocked(id, func(uuid string) bool {
 		c := a.gpus.byUUID(uuid)
-		return c != nil && c.journalled().isOfRun()
+		return c != nil && c.journalEntry().isOfRun()
 	})
 	return Applied{Locked: why == "", HandsOff: why}
 }
 
-// HandsOff puts a run to default clocks for the rest of its time, as the agent stops. The first reason stays.
-func (a *Agent) HandsOff(ctx context.Context, id, reason string) error {
-	return a.leaveAlone(ctx, id, live.NotLocked{Kind: live.NotLockedRestart, Why: reason})
+// RevertToDefault puts a run to default clocks for the rest of its time, as the agent stops. The first reason stays.
+func (a *Agent) RevertToDefault(ctx context.Context, id, reason string) error {
+	return a.revertToDefault(ctx, id, live.NotLocked{Kind: live.NotLockedRestart, Why: reason})
 }
 
-// leaveAlone puts a run to default clocks for the rest of its time.
-func (a *Agent) leaveAlone(ctx context.Context, id string, why live.NotLocked) error {
-	uuids, err := a.runs.handsOff(id, why)
+// revertToDefault puts a run to default clocks for the rest of its time.
+func (a *Agent) revertToDefault(ctx context.Context, id string, why live.NotLocked) error {
+	uuids, err := a.runs.revertToDefault(id, why)
 	if err != nil {
 		return err
 	}
-	return a.reconciler.reconcile(ctx, a.gpus.some(uuids))
+	return a.reconciler.reconcile(ctx, a.gpus.byUUIDs(uuids))
 }
 
 // registerRun registers a run and writes it down. One that is refused, or that can't be
@@ -82,7 +82,7 @@ func (a *Agent) registerRun(run *live.Run, refusal error) error {
 	}
 	r := &openRun{Run: *run, file: runFile{Schema: runSchema, Run: *run}, sampler: NewSampler(*run)}
 	if refusal != nil {
-		r.leaveAlone(notLocked(refusal))
+		r.revertToDefault(notLockedReason(refusal))
 	}
 	if run.Missed {
 		r.sampler.partial = true
@@ -97,7 +97,7 @@ func (a *Agent) registerRun(run *live.Run, refusal error) error {
 	_ = a.poller.meterHost() // what was used up to now is others'; the next sample says what fails
 	a.runs.begin(r, err)
 	a.poller.begin(run.GPUs)
-	wake(a.adapter.opened)
+	notify(a.adapter.opened)
 	return err
 }
 
@@ -115,8 +115,8 @@ func (a *Agent) replaceOpenRun(ctx context.Context, run *live.Run) error {
 	return err
 }
 
-// isLate reports whether the hook that waits for a run has given up.
-func isLate(r *live.Run, now time.Time) bool {
+// isHookLate reports whether the hook that waits for a run has given up.
+func isHookLate(r *live.Run, now time.Time) bool {
 	return !r.HookDeadline.IsZero() && now.After(r.HookDeadline)
 }
 
@@ -145,9 +145,9 @@ func (a *Agent) end(ctx context.Context, id string, how runEnd) (ClosedRun, erro
 	if !ok {
 		return ClosedRun{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
 	}
-	cards := a.gpus.some(run.GPUs)
+	cards := a.gpus.byUUIDs(run.GPUs)
 	if how.at.IsZero() {
-		_ = a.poller.react(ctx, a.poller.sample(cards)) // the last sample; what fails here fails below
+		_ = a.poller.revertAtRisk(ctx, a.poller.sample(cards)) // the last sample; what fails here fails below
 		_ = a.poller.meterHost()
 	}
 	rec, err := a.runs.close(id, how)
@@ -155,5 +155,5 @@ func (a *Agent) end(ctx context.Context, id string, how runEnd) (ClosedRun, erro
 		return ClosedRun{}, err
 	}
 	reconciling := a.reconciler.reconcile(ctx, cards)
-	return closedOf(&rec), errors.Join(reconciling, a.runs.keepEnd(id))
+	return closedRunOf(&rec), errors.Join(reconciling, a.runs.keepEnd(id))
 }

@@ -37,9 +37,9 @@ func SiteInBaselines(folder statedir.FS) func(gpu.Identity) (dvfsmodel.Setting, 
 	}
 }
 
-// of returns what is known of a GPU without epd: as read or written last. Of another boot only the
+// baselineOf returns what is known of a GPU without epd: as read or written last. Of another boot only the
 // site's clocks count.
-func (s *baselines) of(c *managedGPU) (baseline, error) {
+func (s *baselines) baselineOf(c *managedGPU) (baseline, error) {
 	if known := c.ground.now().base; known != nil {
 		return *known, nil
 	}
@@ -80,10 +80,10 @@ func (s *baselines) siteOf(c *managedGPU) siteClocks {
 			return siteClocks{Core: top.Core, Mem: top.Mem}
 		}
 	}
-	if b, err := s.of(c); err == nil && b.Site != (siteClocks{}) {
+	if b, err := s.baselineOf(c); err == nil && b.Site != (siteClocks{}) {
 		return b.Site
 	}
-	if entry := c.journalled(); entry != nil {
+	if entry := c.journalEntry(); entry != nil {
 		return entry.Site
 	}
 	return siteClocks{}
@@ -92,7 +92,7 @@ func (s *baselines) siteOf(c *managedGPU) siteClocks {
 // noteSet has the baseline name all that an entry is about to set, and what the driver told of a GPU that
 // had no entry.
 func (s *baselines) noteSet(c *managedGPU, next *Entry) error {
-	b, err := s.of(c)
+	b, err := s.baselineOf(c)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (s *baselines) noteSet(c *managedGPU, next *Entry) error {
 
 // noteReleased has the baseline name nothing that is set.
 func (s *baselines) noteReleased(c *managedGPU) error {
-	b, err := s.of(c)
+	b, err := s.baselineOf(c)
 	if err != nil || b.set == nil && !(s.isByHand && b.Budget > 0) {
 		return err
 	}
@@ -125,7 +125,7 @@ func (s *baselines) noteReleased(c *managedGPU) error {
 func (s *baselines) readDriverValues(c *managedGPU) (map[string]gpu.Value, error) {
 	told := make(map[string]gpu.Value)
 	for control := range gpu.NumControls {
-		if !control.TellsPrior() || !c.can(control) {
+		if !control.TellsPrior() || !c.canSet(control) {
 			continue
 		}
 		now, err := callRenewed(s.gpus, func() (gpu.Value, error) { return call(c, control.Prior) })
@@ -143,7 +143,7 @@ func (s *baselines) readDriverValues(c *managedGPU) (map[string]gpu.Value, error
 // noteDriverValues writes down what the driver tells of a GPU that has no entry. A value of unknown origin is
 // said as long as it is there.
 func (s *baselines) noteDriverValues(c *managedGPU) error {
-	b, err := s.of(c)
+	b, err := s.baselineOf(c)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (s *baselines) writeDriverValues(c *managedGPU, b baseline, told map[string
 // noteUnsure notes that a GPU's entry couldn't be understood, and that no baseline tells what is set: what
 // the driver tells stays as it is.
 func (s *baselines) noteUnsure(c *managedGPU) (note string, err error) {
-	b, err := s.of(c)
+	b, err := s.baselineOf(c)
 	if err != nil || b.set != nil {
 		return "", err
 	}
@@ -208,12 +208,12 @@ func (s *baselines) siteValue(c *managedGPU, control gpu.Control) gpu.Value {
 func (s *baselines) ceiling(c *managedGPU) (watts dvfsmodel.Watt, leased bool) {
 	share := c.ground.now().share
 	switch {
-	case s.isByHand, share.isReleased, share.others != 0, !c.can(gpu.PowerLimit):
+	case s.isByHand, share.isReleased, share.others != 0, !c.canSet(gpu.PowerLimit):
 		return 0, false
 	case share.watts > 0 && time.Now().Before(share.ends):
 		return share.watts, true
 	}
-	b, err := s.of(c)
+	b, err := s.baselineOf(c)
 	if err != nil {
 		return 0, false
 	}
@@ -252,9 +252,9 @@ func (s *baselines) limitUnderBudget(c *managedGPU) gpu.Value {
 // limitBefore returns the power limit that a GPU had before it was set, and the one that it is set to; 0 for
 // what isn't known.
 func (s *baselines) limitBefore(c *managedGPU) (before, held gpu.Value) {
-	entry := c.journalled()
+	entry := c.journalEntry()
 	h, ok := entry.held(gpu.PowerLimit)
-	b, err := s.of(c)
+	b, err := s.baselineOf(c)
 	if entry == nil && err == nil { // its entry may be lost
 		h, ok = b.set.held(gpu.PowerLimit)
 	}
@@ -274,7 +274,7 @@ func limitsOf(c *managedGPU) gpu.PowerRange {
 // noteShare has the baseline, and the entry that there is, name the share of a GPU that is safe without a
 // lease; 0: it is under no budget.
 func (s *baselines) noteShare(c *managedGPU, watts dvfsmodel.Watt) error {
-	b, err := s.of(c)
+	b, err := s.baselineOf(c)
 	if err == nil && b.Budget != watts {
 		b.Budget = watts
 		err = s.write(c, b)
@@ -282,7 +282,7 @@ func (s *baselines) noteShare(c *managedGPU, watts dvfsmodel.Watt) error {
 	if err != nil {
 		return err
 	}
-	entry := c.journalled()
+	entry := c.journalEntry()
 	if entry == nil || len(entry.Controls) == 0 || entry.Budget == watts {
 		return nil
 	}
@@ -298,8 +298,8 @@ func (s *baselines) noteShare(c *managedGPU, watts dvfsmodel.Watt) error {
 	return nil
 }
 
-// recover has a baseline that is lost name the share that an entry repeats.
-func (s *baselines) recover(c *managedGPU, entry *Entry) (note string, err error) {
+// recoverShare has a baseline that is lost name the share that an entry repeats.
+func (s *baselines) recoverShare(c *managedGPU, entry *Entry) (note string, err error) {
 	if b, err := s.journal.readBaseline(c.uuid); b != nil || err != nil || entry.Budget == 0 {
 		return "", err
 	}
@@ -307,8 +307,8 @@ func (s *baselines) recover(c *managedGPU, entry *Entry) (note string, err error
 		s.noteShare(c, entry.Budget)
 }
 
-// under returns what is wanted of a card with no higher power limit than a budget leaves it.
-func (s *baselines) under(c *managedGPU, want lock) lock {
+// limitToBudget returns what is wanted of a card with no higher power limit than a budget leaves it.
+func (s *baselines) limitToBudget(c *managedGPU, want lock) lock {
 	most := dvfsmodel.Watt(s.limitUnderBudget(c))
 	if most > 0 && (want.Cap == 0 || want.Cap > most) {
 		want.Cap = most

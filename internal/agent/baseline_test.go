@@ -46,7 +46,7 @@ func TestAPowerLimitThatAnAdministratorLowersDuringARunStays(t *testing.T) {
 		"epd restore beside it":    func(h *host, _ *agent.Agent) { h.restoreBeside() },
 		"epplan restore":           func(_ *host, a *agent.Agent) { _, _ = a.Restore(ctx, "test") },
 		"a stop":                   func(_ *host, a *agent.Agent) { _, _ = a.Stop(ctx) },
-		"hands off":                func(_ *host, a *agent.Agent) { _ = a.HandsOff(ctx, "r1", "test") },
+		"hands off":                func(_ *host, a *agent.Agent) { _ = a.RevertToDefault(ctx, "r1", "test") },
 		"a run that wants more":    func(h *host, a *agent.Agent) { apply(h, a, "r2", 2, more, 0) },
 		"a run that wants nothing": func(h *host, a *agent.Agent) { apply(h, a, "r2", 2, free, 0) },
 		"a sweep": func(_ *host, a *agent.Agent) {
@@ -220,7 +220,7 @@ func TestTheSitesClocksAreInForceFromTheStartAndAfterEveryGiveBack(t *testing.T)
 		"the end":               func(_ *host, a *agent.Agent) { end(a, 1) },
 		"a stop":                func(_ *host, a *agent.Agent) { _, _ = a.Stop(ctx) },
 		"epplan restore":        func(_ *host, a *agent.Agent) { _, _ = a.Restore(ctx, "test") },
-		"hands off":             func(_ *host, a *agent.Agent) { _ = a.HandsOff(ctx, "r1", "test") },
+		"hands off":             func(_ *host, a *agent.Agent) { _ = a.RevertToDefault(ctx, "r1", "test") },
 		"a crash":               func(h *host, _ *agent.Agent) { h.crashed() },
 		"epd restore beside it": func(h *host, _ *agent.Agent) { h.restoreBeside() },
 		"a torn entry": func(h *host, _ *agent.Agent) {

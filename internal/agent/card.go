@@ -110,8 +110,8 @@ func (c *managedGPU) isLost() bool {
 	return c.lost
 }
 
-// journalled returns the card's entry, nil where there is none.
-func (c *managedGPU) journalled() *Entry {
+// journalEntry returns the card's entry, nil where there is none.
+func (c *managedGPU) journalEntry() *Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.entry
@@ -148,7 +148,7 @@ func (c *managedGPU) doWithout(control gpu.Control, want *lock) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	without := c.without | gpu.ControlsOf(control)
-	rest := want.less(without)
+	rest := want.without(without)
 	if rest == *want {
 		return false
 	}
@@ -156,11 +156,11 @@ func (c *managedGPU) doWithout(control gpu.Control, want *lock) bool {
 	return true
 }
 
-// settable returns what is wanted of the card less what its driver refused.
-func (c *managedGPU) settable(want lock) lock {
+// withoutRefused returns what is wanted of the card less what its driver refused.
+func (c *managedGPU) withoutRefused(want lock) lock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return want.less(c.without)
+	return want.without(c.without)
 }
 
 // recordLock notes that the card is locked as its entry says.
@@ -225,8 +225,8 @@ func (c *managedGPU) prior(control gpu.Control) (Prior, gpu.Value, error) {
 	return PriorUnknown, 0, nil
 }
 
-// can reports whether a control of the card can be set.
-func (c *managedGPU) can(control gpu.Control) bool {
+// canSet reports whether a control of the card can be set.
+func (c *managedGPU) canSet(control gpu.Control) bool {
 	c.mu.Lock()
 	dev := c.dev
 	c.mu.Unlock()

@@ -58,14 +58,14 @@ func (r *openRun) outcome(how runEnd, now time.Time) record.Outcome {
 	out.Started, out.Notes = at.Add(-lasted), r.notes
 	if sampler.partial && !how.late && lasted > 0 {
 		out.Restarted.TimeS = live.Known(lasted.Seconds())
-		out.Restarted.GPUEnergyJ = sampler.spanned(at.Add(-slack))
+		out.Restarted.GPUEnergyJ = sampler.spannedEnergy(at.Add(-slack))
 	}
-	out.NotLocked = r.file.notLocked(out.Shared)
+	out.NotLocked = r.file.notLockedReason(out.Shared)
 	if r.file.HandsOff == "" && out.NotLocked == (live.NotLocked{}) {
 		out.Setting = r.file.Run.Setting
 	}
 	if r.stepper != nil {
-		lowest := lock{Setting: r.steppedTo((*clockStepper).lowest)}.less(r.refused).Setting
+		lowest := lock{Setting: r.steppedTo((*clockStepper).lowest)}.without(r.refused).Setting
 		if out.Setting != (dvfsmodel.Setting{}) && lowest != (dvfsmodel.Setting{}) {
 			out.Setting, out.Slowdown = lowest, live.Known(r.stepper.slowdown())
 		}
@@ -86,18 +86,18 @@ func clockWasSet(from, to time.Time) bool {
 // upTo returns what the sampler knows of the time up to a run's end, without what was read
 // later; nil where that is too long ago, and more than slack of it may be others'.
 func (s *Sampler) upTo(end time.Time, slack time.Duration) *Sampler {
-	if !s.seenAfter(end.Add(maxBeyond)) {
+	if !s.hasReadingAfter(end.Add(maxBeyond)) {
 		return s
 	}
 	then := s.recent.samplerAt(end)
-	if then == nil && !s.seenAfter(end.Add(slack)) {
+	if then == nil && !s.hasReadingAfter(end.Add(slack)) {
 		return s
 	}
 	return then
 }
 
-// seenAfter reports whether a reading is of later than a time.
-func (s *Sampler) seenAfter(at time.Time) bool {
+// hasReadingAfter reports whether a reading is of later than a time.
+func (s *Sampler) hasReadingAfter(at time.Time) bool {
 	for _, t := range s.gpus {
 		if t.last.After(at) {
 			return true
@@ -135,7 +135,7 @@ func (s *RunSet) close(id string, how runEnd) (runFile, error) {
 		return runFile{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
 	}
 	r.ended = true
-	r.file.HandsOff, r.file.Kind, r.file.Run.Setting = r.handsOff, r.kind, r.locked()
+	r.file.HandsOff, r.file.Kind, r.file.Run.Setting = r.handsOff, r.kind, r.acceptedSetting()
 	r.settle(how, time.Now())
 	return r.file, nil
 }
@@ -168,9 +168,9 @@ func (s *RunSet) EndedAt(id string, at time.Time) (ClosedRun, error) {
 	rec := r.file
 	s.mu.Unlock()
 	if stands {
-		return closedOf(&rec), nil
+		return closedRunOf(&rec), nil
 	}
-	return closedOf(&rec), s.keepEnd(id)
+	return closedRunOf(&rec), s.keepEnd(id)
 }
 
 // keepEnd writes an ended run's file as the run is now, unless it was forgotten meanwhile.
@@ -195,8 +195,8 @@ func (s *RunSet) keepEnd(id string) error {
 	return err
 }
 
-// closedOf returns an ended run as its file has it.
-func closedOf(r *runFile) ClosedRun {
+// closedRunOf returns an ended run as its file has it.
+func closedRunOf(r *runFile) ClosedRun {
 	return ClosedRun{Run: r.Run, HandsOff: r.HandsOff, Reason: r.Reason, Outcome: *r.Outcome}
 }
 
@@ -208,7 +208,7 @@ func (s *RunSet) Ended() []ClosedRun {
 	var list []ClosedRun
 	for _, id := range slices.Sorted(maps.Keys(s.byID)) {
 		if r := s.byID[id]; r.ended {
-			list = append(list, closedOf(&r.file))
+			list = append(list, closedRunOf(&r.file))
 		}
 	}
 	return list

@@ -72,7 +72,7 @@ var scenarios = []scenario{
 	}},
 	{name: "hands off", play: func(h *host, a *agent.Agent) {
 		apply(h, a, "r1", 1, slow, 0, 1)
-		_ = a.HandsOff(context.Background(), "r1", "limit")
+		_ = a.RevertToDefault(context.Background(), "r1", "limit")
 	}},
 	{name: "sweep", play: func(h *host, a *agent.Agent) {
 		apply(h, a, "r1", 1, slow, 0)
@@ -497,7 +497,7 @@ func TestACrashAtAnyStepWhileACallHangsLeavesNoGPULockedAfterTheNextStart(t *tes
 	crashes := 0
 	for c := range gpu.NumControls {
 		var want dvfsmodel.Setting
-		c.Put(&want, c.Of(slow))
+		c.SetIn(&want, c.ValueIn(slow))
 		for op, delay := range hangs {
 			for after := range 2 {
 				hang := gpu.Fault{Op: op, Kind: gpu.FaultSlow, Delay: delay, After: after, Count: 1}

@@ -28,7 +28,7 @@ func (a *Agent) AdaptAt(ctx context.Context, now time.Time) error {
 // Sample reads every GPU that has a run, once, and acts on what it finds, as [Agent.Watch] does all the time.
 func (a *Agent) Sample(ctx context.Context) error {
 	busy := slices.DeleteFunc(a.gpus.all(), func(c *managedGPU) bool { return !a.runs.isOpenOn(c) })
-	return errors.Join(a.poller.react(ctx, a.poller.sample(busy)), a.poller.meterHostReporting())
+	return errors.Join(a.poller.revertAtRisk(ctx, a.poller.sample(busy)), a.poller.meterHostReporting())
 }
 
 // HostParts returns the parts of the node that open runs have, by run.
@@ -77,7 +77,7 @@ func (a *Agent) Figures(run string) []GPUFigures {
 // Spanned returns what counters say of a run that had these at its start.
 func (s *Sampler) Spanned(first map[string]dvfsmodel.Joule, end time.Time) live.Number {
 	s.setStartCounters(first)
-	return s.spanned(end)
+	return s.spannedEnergy(end)
 }
 
 // HostEnergy returns a closed run's part of what its node used beside its GPUs, which isn't told of runs
@@ -86,5 +86,5 @@ func (a *Agent) HostEnergy(run string) float64 {
 	a.runs.mu.Lock()
 	defer a.runs.mu.Unlock()
 	r := a.runs.byID[run]
-	return float64(r.sampler.host(r.file.Outcome.Ended.Sub(r.Started).Seconds()))
+	return float64(r.sampler.hostShare(r.file.Outcome.Ended.Sub(r.Started).Seconds()))
 }

@@ -460,7 +460,7 @@ func (h *host) locked(i int) dvfsmodel.Setting {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		c.Put(&s, v)
+		c.SetIn(&s, v)
 	}
 	return s
 }

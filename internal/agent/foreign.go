@@ -27,7 +27,7 @@ func (h *holder) replayForeign(c *managedGPU, uuid string, why, listed error) Re
 	err := listed
 	note := why.Error()
 	if c != nil {
-		unsure, freeing := h.free(c)
+		unsure, freeing := h.giveBackUnknown(c)
 		note, err = joinNotes(note, unsure), errors.Join(freeing, err)
 	}
 	if err == nil {
@@ -43,7 +43,7 @@ func (h *holder) replayForeign(c *managedGPU, uuid string, why, listed error) Re
 // them aside.
 func (h *holder) replayForeignFiles(ctx context.Context, files []string, report *Report) {
 	for _, name := range files {
-		if err := h.freeListed(ctx, name); err != nil {
+		if err := h.giveBackListed(ctx, name); err != nil {
 			report.GPUs = append(report.GPUs, Restored{UUID: name, Result: EntryKept, Err: err})
 			continue
 		}
@@ -55,9 +55,9 @@ func (h *holder) replayForeignFiles(ctx context.Context, files []string, report 
 	}
 }
 
-// freeListed gives back the clocks of the GPUs whose UUIDs stand in a file of the
+// giveBackListed gives back the clocks of the GPUs whose UUIDs stand in a file of the
 // journal, whatever its form. It is an error where one of them isn't there.
-func (h *holder) freeListed(ctx context.Context, file string) error {
+func (h *holder) giveBackListed(ctx context.Context, file string) error {
 	data, err := h.journal.folder.ReadFile(file)
 	switch {
 	case errors.Is(err, statedir.ErrForeign), err != nil && statedir.IgnoreMissing(err) == nil:
@@ -76,7 +76,7 @@ func (h *holder) freeListed(ctx context.Context, file string) error {
 			continue
 		}
 		words = slices.DeleteFunc(words, func(word string) bool { return word == uuid })
-		errs = append(errs, h.freeUnheld(ctx, c))
+		errs = append(errs, h.giveBackUnheld(ctx, c))
 	}
 	for _, word := range words {
 		if nvmlUUID.MatchString(word) && !strings.EqualFold(strings.TrimSuffix(file, current), word) {
@@ -88,22 +88,22 @@ func (h *holder) freeListed(ctx context.Context, file string) error {
 	return errors.Join(errs...)
 }
 
-// freeUnheld gives back whatever the card can lock, unless a run holds it.
-func (h *holder) freeUnheld(ctx context.Context, c *managedGPU) error {
+// giveBackUnheld gives back whatever the card can lock, unless a run holds it.
+func (h *holder) giveBackUnheld(ctx context.Context, c *managedGPU) error {
 	if err := c.acquire(ctx); err != nil {
 		return err
 	}
 	defer c.releaseTurn()
-	if c.journalled() != nil || h.inUse(c) {
+	if c.journalEntry() != nil || h.inUse(c) {
 		return nil
 	}
-	_, err := h.free(c)
+	_, err := h.giveBackUnknown(c)
 	return err
 }
 
-// free gives back the card's clocks, and what its baseline says is set. If another agent of this journal
+// giveBackUnknown gives back the card's clocks, and what its baseline says is set. If another agent of this journal
 // lives, it is told. The note says what stays as nobody knows who set it. The caller has the card's turn.
-func (h *holder) free(c *managedGPU) (note string, err error) {
+func (h *holder) giveBackUnknown(c *managedGPU) (note string, err error) {
 	if c.ownedByTwin {
 		if err := h.journal.noteReturned(c.uuid); err != nil {
 			return "", err

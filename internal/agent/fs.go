@@ -22,9 +22,9 @@ const (
 	baselineSuffix = ".baseline" // what GPUs are at without epd
 )
 
-// putFile writes a file so that a crash leaves either the old or the new one.
+// writeFile writes a file so that a crash leaves either the old or the new one.
 // After an error either may be there.
-func putFile(folder statedir.FS, name string, data []byte) error {
+func writeFile(folder statedir.FS, name string, data []byte) error {
 	f, err := folder.Create(name + draftSuffix)
 	if err != nil {
 		return err
@@ -96,9 +96,9 @@ func isFileName(id string) bool {
 		})
 }
 
-// decode reads one JSON value, and nothing behind it. It passes over fields that aren't known: a
+// decodeJSON reads one JSON value, and nothing behind it. It passes over fields that aren't known: a
 // newer epd with the same schema may have written them, to which somebody goes back.
-func decode(data []byte, into any) error {
+func decodeJSON(data []byte, into any) error {
 	in := json.NewDecoder(bytes.NewReader(data))
 	if err := in.Decode(into); err != nil {
 		return err

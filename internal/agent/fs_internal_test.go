@@ -87,7 +87,7 @@ func TestADraftThatIsALinkIsReplacedAndNotFollowed(t *testing.T) {
 		os.Symlink("GPU-2.json", filepath.Join(dir, "GPU-1.tmp"))); err != nil {
 		t.Fatal(err)
 	}
-	if err := putFile(folder, "GPU-1"+current, []byte("ours")); err != nil {
+	if err := writeFile(folder, "GPU-1"+current, []byte("ours")); err != nil {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{"GPU-1.json": "ours", "GPU-2.json": "theirs"} {
@@ -107,7 +107,7 @@ func TestAFolderOfSomebodyElseIsReadAndNeverChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = folder.Close() }()
-	if err := putFile(folder, "GPU-2"+current, nil); err == nil {
+	if err := writeFile(folder, "GPU-2"+current, nil); err == nil {
 		t.Error("a file was written")
 	}
 	if retireFile(folder, "GPU-1") == nil || statedir.SetAside(folder, "GPU-1.json") == nil ||

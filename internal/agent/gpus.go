@@ -59,20 +59,20 @@ func (s *GPUSet) open() error {
 	defer timer.Stop()
 	select {
 	case found := <-answers:
-		return s.take(found)
+		return s.addFound(found)
 	case <-timer.C:
 	}
 	s.countHung(1)
 	s.noteOpening(ErrStuck)
 	go func() {
-		_ = s.take(<-answers) // what couldn't be opened is tried again by the next sweep
+		_ = s.addFound(<-answers) // what couldn't be opened is tried again by the next sweep
 		s.countHung(-1)
 	}()
 	return fmt.Errorf("open the GPUs: %w", ErrStuck)
 }
 
-// take makes the GPUs known that a call found, whatever became of the others.
-func (s *GPUSet) take(found callResult[[]gpu.Device]) error {
+// addFound makes the GPUs known that a call found, whatever became of the others.
+func (s *GPUSet) addFound(found callResult[[]gpu.Device]) error {
 	err := s.add(found.value)
 	if found.err != nil {
 		err = errors.Join(fmt.Errorf("open the GPUs: %w", found.err), err)
@@ -199,8 +199,8 @@ func (s *GPUSet) byUUID(uuid string) *managedGPU {
 	return s.known[uuid]
 }
 
-// some returns the GPUs of a list that are here, in order, each once.
-func (s *GPUSet) some(uuids []string) []*managedGPU {
+// byUUIDs returns the GPUs of a list that are here, in order, each once.
+func (s *GPUSet) byUUIDs(uuids []string) []*managedGPU {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []*managedGPU
@@ -217,12 +217,12 @@ func (s *GPUSet) all() []*managedGPU {
 	s.mu.Lock()
 	uuids := slices.Collect(maps.Keys(s.known))
 	s.mu.Unlock()
-	return s.some(uuids)
+	return s.byUUIDs(uuids)
 }
 
-// sideBySide does something with several GPUs at the same time, each with its place in the
+// inParallel does something with several GPUs at the same time, each with its place in the
 // list.
-func (s *GPUSet) sideBySide(cards []*managedGPU, do func(i int, c *managedGPU)) {
+func (s *GPUSet) inParallel(cards []*managedGPU, do func(i int, c *managedGPU)) {
 	s.atOnce(len(cards), func(i int) { do(i, cards[i]) })
 }
 

@@ -39,7 +39,7 @@ func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) (refused gpu.Co
 	if err := h.adopt(c); err != nil {
 		return 0, err
 	}
-	entry := c.journalled()
+	entry := c.journalEntry()
 	if entry == nil {
 		id := c.identity()
 		entry = &Entry{
@@ -51,7 +51,7 @@ func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) (refused gpu.Co
 			return 0, err
 		}
 		if !c.isAtEntry() {
-			entry = inForce(c, entry)
+			entry = entryInForce(c, entry)
 		}
 	}
 	if entry, err = h.giveBackOther(c, &want, entry); err != nil {
@@ -93,7 +93,7 @@ func (h *holder) lockAt(c *managedGPU, want lock, run *live.Run) (refused gpu.Co
 // one is written.
 func (h *holder) giveBackOther(c *managedGPU, want *lock, entry *Entry) (*Entry, error) {
 	for control := range gpu.NumControls {
-		v := control.Of(want.Setting)
+		v := control.ValueIn(want.Setting)
 		held, isHeld := entry.held(control)
 		if !isHeld || v == 0 || v == held.Value || !control.IsChoice() {
 			continue
@@ -110,7 +110,7 @@ func (h *holder) giveBackOther(c *managedGPU, want *lock, entry *Entry) (*Entry,
 // refuses to: what can't be given back isn't set.
 func (c *managedGPU) dropUnreadable(want *lock, entry *Entry) (refused gpu.ControlSet, err error) {
 	for control := range gpu.NumControls {
-		if _, held := entry.held(control); held || control.Of(want.Setting) == 0 || !control.TellsPrior() {
+		if _, held := entry.held(control); held || control.ValueIn(want.Setting) == 0 || !control.TellsPrior() {
 			continue
 		}
 		if _, _, err := c.prior(control); err != nil {
@@ -132,13 +132,13 @@ func (h *holder) setControls(
 	todo := h.base.settingOrder(c)
 	for i, control := range todo {
 		held, isHeld := next.held(control)
-		switch v := control.Of(want.Setting); {
+		switch v := control.ValueIn(want.Setting); {
 		case v != 0:
-			err := h.set(c, control, held, want.exact, entry)
+			err := h.setControl(c, control, held, want.exact, entry)
 			if err == nil {
 				continue
 			}
-			kept, without, ok := h.goOn(c, control, want, entry, next, err)
+			kept, without, ok := h.continueWithout(c, control, want, entry, next, err)
 			if !ok {
 				c.dropUnset(entry, todo[i+1:]...)
 				return nil, 0, err
@@ -160,9 +160,9 @@ func (h *holder) setControls(
 	return next, refused, nil
 }
 
-// goOn returns what a card's entry is where one control failed to be set, and what a run is without; false:
+// continueWithout returns what a card's entry is where one control failed to be set, and what a run is without; false:
 // the card doesn't go on. A power budget's limit that the driver refuses leaves the one that was in force.
-func (h *holder) goOn(
+func (h *holder) continueWithout(
 	c *managedGPU, control gpu.Control, want *lock, entry, next *Entry, failed error,
 ) (kept *Entry, without gpu.ControlSet, ok bool) {
 	was, wasHeld := entry.held(control)
@@ -172,7 +172,7 @@ func (h *holder) goOn(
 	switch {
 	case !isRefusal(failed):
 		return nil, 0, false
-	case isBudgets && share == control.Of(want.Setting):
+	case isBudgets && share == control.ValueIn(want.Setting):
 		c.ground.note(func(g *groundState) { g.share.refused, g.share.refusal = time.Now(), failed })
 		ok = true
 	default:
@@ -189,7 +189,7 @@ func (h *holder) goOn(
 // be set, and what was there before them stands nowhere else. One that can't be
 // understood may list other GPUs, and keeps this one from being locked.
 func (h *holder) adopt(c *managedGPU) error {
-	if c.journalled() != nil {
+	if c.journalEntry() != nil {
 		return nil
 	}
 	entry, err := h.journal.read(c.uuid)
@@ -204,21 +204,21 @@ func (h *holder) adopt(c *managedGPU) error {
 
 // removeFailedEntry removes what a failed write may have left where nothing is locked.
 func (h *holder) removeFailedEntry(c *managedGPU) error {
-	if c.journalled() != nil {
+	if c.journalEntry() != nil {
 		return nil
 	}
 	return h.journal.retire(c.uuid)
 }
 
-// set sets one control to what the next entry has, also exactly. A refusal leaves it as it was: where it
+// setControl sets one control to what the next entry has, also exactly. A refusal leaves it as it was: where it
 // wasn't set before, there is nothing to give back.
-func (h *holder) set(
+func (h *holder) setControl(
 	c *managedGPU, control gpu.Control, next Held, exact bool, before *Entry,
 ) error {
 	c.noteWrite()
 	v := next.Value
 	err := c.callDriver(func(dev gpu.Device) error {
-		if err := next.checkOn(control, dev); err != nil {
+		if err := next.checkUnchanged(control, dev); err != nil {
 			return err
 		}
 		if exact {
@@ -239,7 +239,7 @@ func (h *holder) set(
 // release gives back all controls that the card's entry names, then removes the
 // entry. What can't be given back stays in it, and a power budget's limit. The caller has the card's turn.
 func (h *holder) release(c *managedGPU) (note string, err error) {
-	entry := c.journalled()
+	entry := c.journalEntry()
 	if entry == nil {
 		return "", nil
 	}
@@ -273,7 +273,7 @@ func (h *holder) release(c *managedGPU) (note string, err error) {
 // giveBackReported gives back what the driver tells to be still as the card's entry has it, such as a power
 // limit, of a card with somebody else's clocks. The caller has the card's turn.
 func (h *holder) giveBackReported(c *managedGPU) error {
-	entry := c.journalled()
+	entry := c.journalEntry()
 	for control := range gpu.NumControls {
 		held, ok := entry.held(control)
 		if !ok || held.Prior != PriorKnown {
@@ -313,7 +313,7 @@ func (h *holder) giveBack(c *managedGPU, control gpu.Control, held Held) (note s
 		if held.Prior != PriorKnown {
 			return "", nil
 		}
-		back = held.backOn(control)
+		back = held.giveBackOn(control)
 	}
 	reloaded := ""
 	for range 2 {
@@ -323,7 +323,7 @@ func (h *holder) giveBack(c *managedGPU, control gpu.Control, held Held) (note s
 		switch {
 		case err == nil:
 			return note, nil
-		case errors.Is(err, gpu.ErrNotSupported) && !c.can(control):
+		case errors.Is(err, gpu.ErrNotSupported) && !c.canSet(control):
 			return "its " + control.String() + " can't be locked", nil
 		case errors.Is(err, gpu.ErrReloaded):
 			reloaded = "the driver was reloaded since"
@@ -337,8 +337,8 @@ func (h *holder) giveBack(c *managedGPU, control gpu.Control, held Held) (note s
 	return note, fmt.Errorf("unlock the %s of %s: %w", control, c.uuid, err)
 }
 
-// backOn returns how a control of which the driver tells is given back on a device.
-func (h *Held) backOn(control gpu.Control) func(gpu.Device) (note string, err error) {
+// giveBackOn returns how a control of which the driver tells is given back on a device.
+func (h *Held) giveBackOn(control gpu.Control) func(gpu.Device) (note string, err error) {
 	return func(dev gpu.Device) (string, error) {
 		now, err := control.Prior(dev)
 		switch {
@@ -353,9 +353,9 @@ func (h *Held) backOn(control gpu.Control) func(gpu.Device) (note string, err er
 	}
 }
 
-// checkOn fails if a control of which the driver tells isn't as it was before the run, or as the agent set
+// checkUnchanged fails if a control of which the driver tells isn't as it was before the run, or as the agent set
 // it: no value is set over somebody else's.
-func (h *Held) checkOn(control gpu.Control, dev gpu.Device) error {
+func (h *Held) checkUnchanged(control gpu.Control, dev gpu.Device) error {
 	if !control.TellsPrior() {
 		return nil
 	}
@@ -383,8 +383,8 @@ func joinNotes(first, second string) string {
 // giveBackAll gives back all clocks of the card, as what no entry names may be locked nevertheless, and what
 // the driver tells by the card's entry or its baseline.
 func (h *holder) giveBackAll(c *managedGPU) error {
-	entry := c.journalled()
-	b, err := h.base.of(c)
+	entry := c.journalEntry()
+	b, err := h.base.baselineOf(c)
 	share := h.base.limitUnderBudget(c)
 	for control := range gpu.NumControls {
 		held, ok := entry.held(control)
@@ -403,7 +403,7 @@ func (h *holder) giveBackAll(c *managedGPU) error {
 // holdLimit sets a budget's power limit on a card, and leaves all else that its entry has. The caller has the
 // card's turn.
 func (h *holder) holdLimit(c *managedGPU, entry *Entry, limit gpu.Value) error {
-	entry = inForce(c, entry)
+	entry = entryInForce(c, entry)
 	next, err := entry.with(dvfsmodel.Setting{Cap: dvfsmodel.Watt(limit)}, time.Now(), c.prior, &live.Run{})
 	if err != nil {
 		return err
@@ -413,16 +413,16 @@ func (h *holder) holdLimit(c *managedGPU, entry *Entry, limit gpu.Value) error {
 	}
 	c.record(next, false)
 	held, _ := next.held(gpu.PowerLimit)
-	if err := h.set(c, gpu.PowerLimit, held, false, entry); err != nil {
+	if err := h.setControl(c, gpu.PowerLimit, held, false, entry); err != nil {
 		return err
 	}
 	c.recordLock(next, false)
 	return nil
 }
 
-// inForce returns an entry with the power limit that the driver has of the two that it may have, after a
+// entryInForce returns an entry with the power limit that the driver has of the two that it may have, after a
 // write of which nobody knows whether it was done: the next value is then set over that one.
-func inForce(c *managedGPU, entry *Entry) *Entry {
+func entryInForce(c *managedGPU, entry *Entry) *Entry {
 	held, ok := entry.held(gpu.PowerLimit)
 	if !ok || held.Was == 0 {
 		return entry

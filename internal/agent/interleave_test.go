@@ -266,7 +266,7 @@ func (h *host) wantJournalled() {
 		}
 		at := h.locked(i)
 		for c := range gpu.NumControls {
-			if _, noted := entry.Domains[c.Key()]; c.Of(at) != 0 && (entry.Schema != 1 || !noted) {
+			if _, noted := entry.Domains[c.Key()]; c.ValueIn(at) != 0 && (entry.Schema != 1 || !noted) {
 				h.t.Errorf("GPU %d has its %s set, and no entry: %+v", i, c, entry)
 			}
 		}

@@ -80,7 +80,7 @@ func (e *Entry) with(
 	next.Controls = make(map[gpu.Control]Held, gpu.NumControls)
 	maps.Copy(next.Controls, e.Controls)
 	for control := range gpu.NumControls {
-		v := control.Of(want)
+		v := control.ValueIn(want)
 		if v == 0 {
 			continue
 		}
@@ -111,7 +111,7 @@ func (e *Entry) with(
 func (e *Entry) hasExactly(want dvfsmodel.Setting, run *live.Run) bool {
 	for control := range gpu.NumControls {
 		h, held := e.held(control)
-		v := control.Of(want)
+		v := control.ValueIn(want)
 		if held != (v != 0) || held && (h.Run != run.ID || control.TellsPrior() && h.Value != v) {
 			return false
 		}
@@ -149,7 +149,7 @@ func (e *Entry) reported() *Entry {
 func (e *Entry) Setting() dvfsmodel.Setting {
 	var s dvfsmodel.Setting
 	for control, h := range e.Controls {
-		control.Put(&s, h.Value)
+		control.SetIn(&s, h.Value)
 	}
 	return s
 }
@@ -167,7 +167,7 @@ func (e *Entry) encode() ([]byte, error) {
 // that isn't makes the file foreign, as what it was before can't be given back.
 func decodeEntry(uuid string, data []byte) (*Entry, error) {
 	e := new(Entry)
-	err := decode(data, e)
+	err := decodeJSON(data, e)
 	switch {
 	case err != nil:
 	case e.Schema != schema:
@@ -215,7 +215,7 @@ func (j journal) put(e *Entry) error {
 	if err != nil {
 		return err
 	}
-	if err := putFile(j.folder, e.UUID+current, data); err != nil {
+	if err := writeFile(j.folder, e.UUID+current, data); err != nil {
 		return fmt.Errorf("journal of %s: %w", e.UUID, err)
 	}
 	return nil
@@ -330,7 +330,7 @@ type siteClocks struct {
 
 // of returns the highest value of a control that the site allows; 0: any.
 func (s siteClocks) of(control gpu.Control) gpu.Value {
-	return control.Of(dvfsmodel.Setting{Core: s.Core, Mem: s.Mem})
+	return control.ValueIn(dvfsmodel.Setting{Core: s.Core, Mem: s.Mem})
 }
 
 // readBaseline reads the baseline of a GPU. It returns nil if there is none or it isn't epd's.
@@ -343,7 +343,7 @@ func (j journal) readBaseline(uuid string) (*baseline, error) {
 		return nil, fmt.Errorf("baseline of %s: %w", uuid, err)
 	}
 	b := new(baseline)
-	if decode(data, b) != nil || !b.isOf(uuid) {
+	if decodeJSON(data, b) != nil || !b.isOf(uuid) {
 		return nil, nil //nolint:nilnil,nilerr // it says nothing
 	}
 	return b, nil
@@ -374,7 +374,7 @@ func (j journal) putBaseline(b *baseline) error {
 	}
 	data, err := json.Marshal(b)
 	if err == nil {
-		err = putFile(j.folder, b.UUID+baselineSuffix, data)
+		err = writeFile(j.folder, b.UUID+baselineSuffix, data)
 	}
 	if err != nil {
 		return fmt.Errorf("baseline of %s: %w", b.UUID, err)

@@ -70,7 +70,7 @@ func (l *Leases) Set(ctx context.Context, list []Lease, ends time.Time) error {
 		}
 		lease := byUUID[c.uuid]
 		errs = append(errs, c.inTurn(ctx, func(c *managedGPU) error {
-			return errors.Join(l.base.noteShare(c, lease.Safe), l.look(c))
+			return errors.Join(l.base.noteShare(c, lease.Safe), l.checkLimit(c))
 		}))
 		c.ground.note(func(g *groundState) {
 			g.share.watts, g.share.ends, g.share.isReleased = lease.Watts, ends, false
@@ -86,13 +86,13 @@ func (l *Leases) Set(ctx context.Context, list []Lease, ends time.Time) error {
 		ends = time.Time{}
 	}
 	l.endAt(ends)
-	wake(l.news)
-	return errors.Join(append(errs, l.hold(ctx, lower), l.hold(ctx, raise))...)
+	notify(l.news)
+	return errors.Join(append(errs, l.applyLeases(ctx, lower), l.applyLeases(ctx, raise))...)
 }
 
-// hold brings cards to their leases. One whose limit the driver refuses keeps the one in force, or goes on
+// applyLeases brings cards to their leases. One whose limit the driver refuses keeps the one in force, or goes on
 // without.
-func (l *Leases) hold(ctx context.Context, cards []*managedGPU) error {
+func (l *Leases) applyLeases(ctx context.Context, cards []*managedGPU) error {
 	began := time.Now()
 	failed, err := l.reconciler.reconcileEach(ctx, cards)
 	if isRefusal(err) {
@@ -117,7 +117,7 @@ func (l *Leases) end(ctx context.Context) error {
 		return nil
 	}
 	cards := slices.DeleteFunc(l.gpus.all(), func(c *managedGPU) bool { return c.ownedByTwin })
-	err := l.hold(ctx, cards)
+	err := l.applyLeases(ctx, cards)
 	var again time.Time
 	for _, c := range cards {
 		if share := c.ground.now().share; share.isRefused() {
@@ -162,20 +162,20 @@ func (l *Leases) Share(uuid string) dvfsmodel.Watt {
 	return watts
 }
 
-// look notes whether somebody else has set a card's power limit, or it is what it was before: then it is set
+// checkLimit notes whether somebody else has set a card's power limit, or it is what it was before: then it is set
 // again.
-func (l *Leases) look(c *managedGPU) error {
-	if !c.can(gpu.PowerLimit) {
+func (l *Leases) checkLimit(c *managedGPU) error {
+	if !c.canSet(gpu.PowerLimit) {
 		return nil
 	}
 	now, err := call(c, gpu.PowerLimit.Prior)
 	if err != nil {
 		return err
 	}
-	held, isHeld := c.journalled().held(gpu.PowerLimit)
+	held, isHeld := c.journalEntry().held(gpu.PowerLimit)
 	if !isHeld {
 		c.ground.note(func(g *groundState) { g.share.others = 0 })
-		if before, _ := l.base.limitBefore(c); gpu.PowerLimit.IsAt(now, before) || c.journalled() != nil {
+		if before, _ := l.base.limitBefore(c); gpu.PowerLimit.IsAt(now, before) || c.journalEntry() != nil {
 			return nil
 		}
 		return l.base.noteDriverValues(c)
@@ -187,7 +187,7 @@ func (l *Leases) look(c *managedGPU) error {
 	}
 	c.ground.note(func(g *groundState) { g.share.others = others })
 	if !isOurs {
-		c.record(c.journalled(), false)
+		c.record(c.journalEntry(), false)
 	}
 	return nil
 }

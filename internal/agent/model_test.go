@@ -51,8 +51,8 @@ type modelRun struct {
 // profiles none is.
 func faster(a, b dvfsmodel.Setting) (s dvfsmodel.Setting) {
 	for c := range gpu.NumControls {
-		if c.Of(a) != 0 && c.Of(b) != 0 && (c != gpu.WorkloadProfile || a.Profile == b.Profile) {
-			c.Put(&s, max(c.Of(a), c.Of(b)))
+		if c.ValueIn(a) != 0 && c.ValueIn(b) != 0 && (c != gpu.WorkloadProfile || a.Profile == b.Profile) {
+			c.SetIn(&s, max(c.ValueIn(a), c.ValueIn(b)))
 		}
 	}
 	return s
@@ -482,7 +482,7 @@ func (m *model) commands() map[string]func(*rapid.T) {
 		"": m.check, "apply": m.begin, "apply again": m.again, "end": m.end, "forget": m.forget,
 		"hands off": func(t *rapid.T) {
 			r := m.drawOpen(t)
-			if err := m.agent.HandsOff(context.Background(), r.ID, "test"); err != nil {
+			if err := m.agent.RevertToDefault(context.Background(), r.ID, "test"); err != nil {
 				t.Fatalf("hands off: %v", err)
 			}
 			r.off = true

@@ -28,8 +28,8 @@ func (s *Sampler) Close(at time.Time) record.Outcome {
 	for _, uuid := range uuids {
 		sum.add(s.gpus[uuid], &out)
 	}
-	sum.fill(&out, s.partial)
-	if host := s.host(lasted); host >= 0 && out.GPUSource != record.Unmeasured {
+	sum.fillOutcome(&out, s.partial)
+	if host := s.hostShare(lasted); host >= 0 && out.GPUSource != record.Unmeasured {
 		out.NodeEnergyJ, out.NodeSource = live.Known(sum.energy+float64(host)), record.RAPL
 	}
 	out.Profile, out.Shared = s.profile.profile(uuids), out.Shared || s.profile.shared
@@ -40,9 +40,9 @@ func (s *Sampler) Close(at time.Time) record.Outcome {
 // by its mean.
 const maxMissed = 0.1
 
-// host returns the run's part of what the node's CPUs and memory used over all of its time;
+// hostShare returns the run's part of what the node's CPUs and memory used over all of its time;
 // -1 unless enough of it was measured.
-func (s *Sampler) host(lasted float64) dvfsmodel.Joule {
+func (s *Sampler) hostShare(lasted float64) dvfsmodel.Joule {
 	if !(s.hostCovered > 0) || s.partial || s.hostCovered < (1-maxMissed)*lasted {
 		return -1
 	}
@@ -116,7 +116,7 @@ func (t *totals) add(g *gpuTally, out *record.Outcome) {
 	}
 }
 
-func (t *totals) fill(out *record.Outcome, partial bool) {
+func (t *totals) fillOutcome(out *record.Outcome, partial bool) {
 	out.WorkClock = t.work.record()
 	if t.gpus == 0 || t.source == record.Unmeasured {
 		return
@@ -159,13 +159,13 @@ func (t *gpuTally) residencies() (list []live.Residency) {
 	return list
 }
 
-// spanned returns the energy of a run of which the agent saw a part alone, by its GPUs' counters, which
+// spannedEnergy returns the energy of a run of which the agent saw a part alone, by its GPUs' counters, which
 // were read after end; not known if one of them doesn't tell.
-func (s *Sampler) spanned(end time.Time) (sum live.Number) {
+func (s *Sampler) spannedEnergy(end time.Time) (sum live.Number) {
 	for _, uuid := range slices.Sorted(maps.Keys(s.gpus)) {
 		t := s.gpus[uuid]
 		e := t.energy.Sum()
-		counted := e.Resets == 0 && (e.Source == gpu.FromCounter || t.samples == 1 && gpu.Measured(t.count))
+		counted := e.Resets == 0 && (e.Source == gpu.FromCounter || t.samples == 1 && gpu.IsMeasured(t.count))
 		if !(counted && t.first >= 0 && t.last.After(end) && t.count > t.first) {
 			return live.Number{}
 		}

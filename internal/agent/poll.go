@@ -43,11 +43,11 @@ func (p *poller) begin(uuids []string) {
 	for _, uuid := range uuids {
 		delete(p.last, uuid)
 	}
-	wake(p.opened)
+	notify(p.opened)
 }
 
-// wake tells a loop that there is news, unless it is told already.
-func wake(news chan<- struct{}) {
+// notify tells a loop that there is news, unless it is told already.
+func notify(news chan<- struct{}) {
 	select {
 	case news <- struct{}{}:
 	default:
@@ -65,17 +65,17 @@ func (p *poller) interval() time.Duration {
 
 // sampleDue samples the GPUs whose time has come.
 func (p *poller) sampleDue(ctx context.Context, trouble func(error)) {
-	due := p.due(time.Now())
+	due := p.takeDue(time.Now())
 	if len(due) == 0 {
 		return
 	}
-	if err := errors.Join(p.react(ctx, p.sample(due)), p.meterHostReporting()); err != nil {
+	if err := errors.Join(p.revertAtRisk(ctx, p.sample(due)), p.meterHostReporting()); err != nil {
 		trouble(err)
 	}
 }
 
-// due returns the GPUs whose time has come, which are taken as read.
-func (p *poller) due(now time.Time) []*managedGPU {
+// takeDue returns the GPUs whose time has come, which are taken as read.
+func (p *poller) takeDue(now time.Time) []*managedGPU {
 	every := make(map[string]time.Duration) // by UUID, of those with runs
 	p.runs.eachOpen(func(r *openRun) {
 		for _, uuid := range r.GPUs {
@@ -87,7 +87,7 @@ func (p *poller) due(now time.Time) []*managedGPU {
 			}
 		}
 	})
-	cards := p.gpus.some(slices.Collect(maps.Keys(every)))
+	cards := p.gpus.byUUIDs(slices.Collect(maps.Keys(every)))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.DeleteFunc(cards, func(c *managedGPU) bool {
@@ -109,7 +109,7 @@ type sampleResult struct {
 // sample reads cards side by side and hands the readings to the runs on them.
 func (p *poller) sample(cards []*managedGPU) []sampleResult {
 	found := make([]sampleResult, len(cards))
-	p.gpus.sideBySide(cards, func(i int, c *managedGPU) {
+	p.gpus.inParallel(cards, func(i int, c *managedGPU) {
 		util, err := p.sampleOne(c)
 		found[i] = sampleResult{c, util, err}
 	})
@@ -127,8 +127,8 @@ func (p *poller) sampleOne(c *managedGPU) (util float64, err error) {
 	return reading.Utilisation, c.checkLock(&reading)
 }
 
-// react puts the runs on cards to default clocks where a sample says so.
-func (p *poller) react(ctx context.Context, found []sampleResult) error {
+// revertAtRisk puts the runs on cards to default clocks where a sample says so.
+func (p *poller) revertAtRisk(ctx context.Context, found []sampleResult) error {
 	var errs []error
 	for _, f := range found {
 		switch {
@@ -136,7 +136,7 @@ func (p *poller) react(ctx context.Context, found []sampleResult) error {
 			continue
 		case errors.Is(f.err, gpu.ErrReloaded):
 			errs = append(errs, p.gpus.open())
-		case isOfLock(f.err):
+		case isLockError(f.err):
 			errs = append(errs, p.reconciler.reactToLock(ctx, f.gpu, f.err))
 			continue
 		case errors.Is(f.err, gpu.ErrLost):
@@ -145,7 +145,7 @@ func (p *poller) react(ctx context.Context, found []sampleResult) error {
 			continue
 		}
 		errs = append(errs, p.reconciler.reconcile(ctx,
-			p.reconciler.giveUp([]*managedGPU{f.gpu}, notLocked(f.err))))
+			p.reconciler.giveUp([]*managedGPU{f.gpu}, notLockedReason(f.err))))
 	}
 	return errors.Join(errs...)
 }
@@ -184,11 +184,11 @@ func (p *poller) meterHostReporting() error {
 // counters returns the energy counters of a run's GPUs, read side by side, by UUID; those
 // that aren't known are left out.
 func (p *poller) counters(run *live.Run) map[string]dvfsmodel.Joule {
-	cards := p.gpus.some(run.GPUs)
+	cards := p.gpus.byUUIDs(run.GPUs)
 	readings := make([]dvfsmodel.Joule, len(cards))
-	p.gpus.sideBySide(cards, func(i int, c *managedGPU) {
+	p.gpus.inParallel(cards, func(i int, c *managedGPU) {
 		readings[i] = -1
-		if r, err := call(c, gpu.Device.Read); err == nil && gpu.Measured(r.Energy) {
+		if r, err := call(c, gpu.Device.Read); err == nil && gpu.IsMeasured(r.Energy) {
 			readings[i] = r.Energy
 		}
 	})

@@ -46,7 +46,7 @@ func (p *profiler) add(uuid string, from, to time.Duration, r *gpu.Reading) {
 	if from >= to {
 		return
 	}
-	if gpu.Measured(r.Utilisation) {
+	if gpu.IsMeasured(r.Utilisation) {
 		g.utilisation.Add(from, to, r.Utilisation)
 	}
 	if r.MemUsed >= 0 && r.MemTotal > 0 {

@@ -94,10 +94,10 @@ func interpolate(first, second *gpu.Reading, at time.Time) gpu.Reading {
 	part := at.Sub(first.At).Seconds() / second.At.Sub(first.At).Seconds()
 	r := *second
 	r.At, r.MemUsed = at, first.MemUsed
-	if gpu.Measured(first.Power) && gpu.Measured(second.Power) {
+	if gpu.IsMeasured(first.Power) && gpu.IsMeasured(second.Power) {
 		r.Power = first.Power + dvfsmodel.Watt(part)*(second.Power-first.Power)
 	}
-	if gpu.Measured(first.Energy) && gpu.Measured(second.Energy) && second.Energy >= first.Energy {
+	if gpu.IsMeasured(first.Energy) && gpu.IsMeasured(second.Energy) && second.Energy >= first.Energy {
 		r.Energy = first.Energy + dvfsmodel.Joule(part)*(second.Energy-first.Energy)
 	}
 	return r

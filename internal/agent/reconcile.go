@@ -23,11 +23,11 @@ type reconciler struct {
 // journal for it, the youngest.
 func (s *reconciler) target(c *managedGPU) (want lock, run live.Run) {
 	table, err := c.clocks()
-	want, run = s.runs.wanted(c)
+	want, run = s.runs.wantedLock(c)
 	if err != nil || !supports(table, want.Setting) {
 		want = lock{}
 	}
-	return s.holder.base.under(c, c.settable(want)), run
+	return s.holder.base.limitToBudget(c, c.withoutRefused(want)), run
 }
 
 // reconcile brings cards to what their runs want. Where that fails, every run
@@ -39,7 +39,7 @@ func (s *reconciler) reconcile(ctx context.Context, cards []*managedGPU) error {
 	}
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.undoTimeout)
 	defer cancel()
-	_, undoing := s.reconcileEach(undo, s.giveUp(failed, notLocked(err)))
+	_, undoing := s.reconcileEach(undo, s.giveUp(failed, notLockedReason(err)))
 	return errors.Join(err, undoing)
 }
 
@@ -48,7 +48,7 @@ func (s *reconciler) reconcileEach(
 	ctx context.Context, cards []*managedGPU,
 ) (failed []*managedGPU, err error) {
 	errs := make([]error, len(cards))
-	s.gpus.sideBySide(cards, func(i int, c *managedGPU) { errs[i] = s.reconcileOne(ctx, c) })
+	s.gpus.inParallel(cards, func(i int, c *managedGPU) { errs[i] = s.reconcileOne(ctx, c) })
 	for i, c := range cards {
 		if errs[i] != nil {
 			failed = append(failed, c)
@@ -60,7 +60,7 @@ func (s *reconciler) reconcileEach(
 // giveUp puts the runs on cards to default clocks and returns all their cards
 // with the given ones.
 func (s *reconciler) giveUp(cards []*managedGPU, why live.NotLocked) []*managedGPU {
-	return s.gpus.some(s.runs.giveUp(cards, why))
+	return s.gpus.byUUIDs(s.runs.giveUp(cards, why))
 }
 
 // reconcileOne brings one card to what its runs want.
@@ -89,7 +89,7 @@ func (s *reconciler) reconcileOne(ctx context.Context, c *managedGPU) error {
 // release gives a card back that no run wants locked. Word that another process gave its clocks back stays
 // while runs are open on it that haven't heard of it: they may want it locked again.
 func (s *reconciler) release(c *managedGPU) error {
-	held := c.journalled() != nil
+	held := c.journalEntry() != nil
 	untold := false
 	s.eachRunOn(c, func(r *openRun) { untold = untold || r.handsOff == "" })
 	if _, err := s.holder.release(c); err != nil || !held || untold {
@@ -119,7 +119,7 @@ func (s *reconciler) reactToLock(ctx context.Context, c *managedGPU, shown error
 		}
 		s.note(c, shown.Error()+", and is locked again")
 	case errors.Is(shown, ErrExternalChange), errors.Is(shown, errNoEffect), errors.Is(shown, errLimitChanged):
-		return s.reconcile(ctx, s.giveUp([]*managedGPU{c}, notLocked(shown)))
+		return s.reconcile(ctx, s.giveUp([]*managedGPU{c}, notLockedReason(shown)))
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (s *reconciler) eachRunOn(c *managedGPU, do func(*openRun)) {
 // it locked, or somebody else set them and runs last.
 func (s *reconciler) isUntouchable(c *managedGPU) bool {
 	want, _ := s.target(c)
-	byRuns, _ := s.runs.wanted(c)
+	byRuns, _ := s.runs.wantedLock(c)
 	isHeld := want != (lock{}) && (byRuns != (lock{}) || c.isLockedAt(want)) // else a budget couldn't yet
 	return isHeld || c.externalReason() != "" && s.runs.isOpenOn(c)
 }
@@ -168,11 +168,11 @@ func (s *reconciler) applyReturned(ctx context.Context, uuids []string) (heeded 
 		if uuids != nil && !slices.Contains(uuids, uuid) {
 			continue
 		}
-		cards := s.gpus.some([]string{uuid})
+		cards := s.gpus.byUUIDs([]string{uuid})
 		for _, c := range cards { // by hand: a budget's limit is back with the next lease
 			c.ground.note(func(g *groundState) { g.share.isReleased = true })
 		}
-		affected := s.giveUp(cards, notLocked(errReturned))
+		affected := s.giveUp(cards, notLockedReason(errReturned))
 		for _, c := range cards {
 			c.clearExternalChange() // nobody else set them
 		}

@@ -80,7 +80,7 @@ func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restore
 	foreign := errors.Is(reading, statedir.ErrForeign)
 	var listed error
 	if foreign { // before the GPU's turn, as the others have turns, too
-		listed = h.freeListed(ctx, uuid+current)
+		listed = h.giveBackListed(ctx, uuid+current)
 	}
 	c := h.gpus.byUUID(uuid)
 	if c != nil {
@@ -94,10 +94,10 @@ func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restore
 	}
 	entry, err := h.journal.read(uuid)
 	switch {
-	case err != nil && statedir.IgnoreMissing(err) == nil && (c == nil || c.journalled() == nil):
+	case err != nil && statedir.IgnoreMissing(err) == nil && (c == nil || c.journalEntry() == nil):
 		return Restored{UUID: uuid, Result: EntryRestored, Note: "meanwhile"}
 	case err != nil && statedir.IgnoreMissing(err) == nil: // its removal failed half-way, or was somebody else's
-		entry = c.journalled()
+		entry = c.journalEntry()
 	case foreign && errors.Is(err, statedir.ErrForeign): // still: no run was locked meanwhile
 		return h.replayForeign(c, uuid, err, listed)
 	case err != nil:
@@ -112,7 +112,7 @@ func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restore
 	if c.ownedByTwin {
 		return h.replayFromOutside(c)
 	}
-	lost, err := h.base.recover(c, entry)
+	lost, err := h.base.recoverShare(c, entry)
 	if err != nil {
 		return Restored{UUID: uuid, Result: EntryKept, Err: err}
 	}
@@ -163,7 +163,7 @@ func (h *holder) replayUnread(c *managedGPU, uuid string, err error) Restored {
 func (h *holder) replayLost(ctx context.Context, names []string) error {
 	cards := h.gpus.all()
 	errs := make([]error, len(cards))
-	h.gpus.sideBySide(cards, func(i int, c *managedGPU) {
+	h.gpus.inParallel(cards, func(i int, c *managedGPU) {
 		if !c.ownedByTwin && !slices.Contains(names, c.uuid) {
 			errs[i] = c.inTurn(ctx, h.giveBackLost)
 		}
@@ -175,7 +175,7 @@ func (h *holder) replayLost(ctx context.Context, names []string) error {
 // baseline names that no entry does is given back first, but a budget's limit: the entry is lost. The caller
 // has the GPU's turn.
 func (h *holder) settle(c *managedGPU) error {
-	if entry := c.journalled(); entry != nil {
+	if entry := c.journalEntry(); entry != nil {
 		if entry.isOfRun() {
 			return nil
 		}
@@ -200,7 +200,7 @@ func (h *holder) settle(c *managedGPU) error {
 	if err := h.setSite(c); err != nil {
 		return err
 	}
-	if want := h.base.under(c, lock{}); want != (lock{}) {
+	if want := h.base.limitToBudget(c, lock{}); want != (lock{}) {
 		_, err := h.lockAt(c, want, &live.Run{})
 		return err
 	}
@@ -218,8 +218,8 @@ func (h *holder) isSettled(c *managedGPU) bool {
 
 // giveBackLost gives back what a baseline names of a GPU whose entry is gone. The caller has the GPU's turn.
 func (h *holder) giveBackLost(c *managedGPU) error {
-	b, err := h.base.of(c)
-	if c.journalled() != nil || err != nil || b.set == nil {
+	b, err := h.base.baselineOf(c)
+	if c.journalEntry() != nil || err != nil || b.set == nil {
 		return err
 	}
 	if err := h.giveBackAll(c); err != nil {
@@ -227,7 +227,7 @@ func (h *holder) giveBackLost(c *managedGPU) error {
 	}
 	held, ok := b.set.held(gpu.PowerLimit)
 	if share := h.base.limitUnderBudget(c); ok && share > 0 {
-		if err := h.adopt(c); err != nil || c.journalled() != nil {
+		if err := h.adopt(c); err != nil || c.journalEntry() != nil {
 			return err
 		}
 		entry := *b.set
@@ -241,7 +241,7 @@ func (h *holder) giveBackLost(c *managedGPU) error {
 // doesn't want any more. The baseline names them before.
 func (h *holder) setSite(c *managedGPU) error {
 	want := h.base.siteOf(c)
-	b, err := h.base.of(c)
+	b, err := h.base.baselineOf(c)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (h *holder) setSite(c *managedGPU) error {
 		return err
 	}
 	for control := range gpu.NumControls {
-		if want.of(control) == 0 && before.of(control) == 0 || !c.can(control) {
+		if want.of(control) == 0 && before.of(control) == 0 || !c.canSet(control) {
 			continue
 		}
 		if _, err := h.giveBack(c, control, Held{}); err != nil {
@@ -270,7 +270,7 @@ func (h *holder) setSite(c *managedGPU) error {
 func (h *holder) settleAll(ctx context.Context) error {
 	cards := h.gpus.all()
 	errs := make([]error, len(cards))
-	h.gpus.sideBySide(cards, func(i int, c *managedGPU) {
+	h.gpus.inParallel(cards, func(i int, c *managedGPU) {
 		if !c.ownedByTwin {
 			errs[i] = c.inTurn(ctx, h.settle)
 		}
@@ -291,7 +291,7 @@ func (h *holder) sweep(ctx context.Context) (Report, error) {
 		return Report{}, fmt.Errorf("read the journal: %w", err)
 	}
 	for _, c := range h.gpus.all() {
-		if c.journalled() != nil && !slices.Contains(names, c.uuid) {
+		if c.journalEntry() != nil && !slices.Contains(names, c.uuid) {
 			names = append(names, c.uuid)
 		}
 	}

@@ -39,8 +39,8 @@ func (r *openRun) note(note string) {
 	}
 }
 
-// leaveAlone puts the run to default clocks for the rest of its time. The first reason stays.
-func (r *openRun) leaveAlone(why live.NotLocked) {
+// revertToDefault puts the run to default clocks for the rest of its time. The first reason stays.
+func (r *openRun) revertToDefault(why live.NotLocked) {
 	if r.handsOff == "" {
 		r.handsOff, r.kind = why.Why, why.Kind
 	}
@@ -49,20 +49,22 @@ func (r *openRun) leaveAlone(why live.NotLocked) {
 // noteRefused notes controls that drivers refused of those that the run wants, for the first
 // time.
 func (r *openRun) noteRefused(controls gpu.ControlSet) {
-	want := r.wants()
+	want := r.wantedSetting()
 	for control := range gpu.NumControls {
-		if controls.Has(control) && !r.refused.Has(control) && control.Of(want) != 0 {
+		if controls.Has(control) && !r.refused.Has(control) && control.ValueIn(want) != 0 {
 			r.refused |= gpu.ControlsOf(control)
 			r.note("a GPU's driver refused the " + control.String() + ", which stayed as it was")
 		}
 	}
 }
 
-// locked returns the run's setting without what drivers refused.
-func (r *openRun) locked() dvfsmodel.Setting { return lock{Setting: r.Setting}.less(r.refused).Setting }
+// acceptedSetting returns the run's setting without what drivers refused.
+func (r *openRun) acceptedSetting() dvfsmodel.Setting {
+	return lock{Setting: r.Setting}.without(r.refused).Setting
+}
 
-// wants returns what the run wants of its GPUs.
-func (r *openRun) wants() dvfsmodel.Setting {
+// wantedSetting returns what the run wants of its GPUs.
+func (r *openRun) wantedSetting() dvfsmodel.Setting {
 	if r.handsOff != "" || r.jobEnded || r.Wish.OptOut {
 		return dvfsmodel.Setting{}
 	}
@@ -77,12 +79,12 @@ type lock struct {
 	exact bool
 }
 
-// less returns the lock without some controls; the first one that is wanted stays.
-func (l lock) less(without gpu.ControlSet) lock {
+// without returns the lock without some controls; the first one that is wanted stays.
+func (l lock) without(without gpu.ControlSet) lock {
 	first, _ := firstControl(l.Setting)
 	for control := range gpu.NumControls {
 		if without.Has(control) && control != first {
-			control.Put(&l.Setting, 0)
+			control.SetIn(&l.Setting, 0)
 		}
 	}
 	return l
@@ -91,16 +93,16 @@ func (l lock) less(without gpu.ControlSet) lock {
 // firstControl returns the first control that a setting sets.
 func firstControl(s dvfsmodel.Setting) (first gpu.Control, some bool) {
 	for control := range gpu.NumControls {
-		if control.Of(s) != 0 {
+		if control.ValueIn(s) != 0 {
 			return control, true
 		}
 	}
 	return 0, false
 }
 
-// wantsLock returns what the run wants of its GPUs, exactly where a user chose the clocks.
-func (r *openRun) wantsLock() lock {
-	want := r.wants()
+// wantedLock returns what the run wants of its GPUs, exactly where a user chose the clocks.
+func (r *openRun) wantedLock() lock {
+	want := r.wantedSetting()
 	return lock{want, r.Wish.Fixed && want != (dvfsmodel.Setting{})}
 }
 
@@ -114,8 +116,8 @@ func (r *openRun) steppedTo(clock func(*clockStepper) dvfsmodel.MHz) dvfsmodel.S
 	return at
 }
 
-// levelOf returns the level that a setting is; -1 where it is none.
-func levelOf(a *live.Adaptation, s dvfsmodel.Setting) int {
+// levelIndex returns the level that a setting is; -1 where it is none.
+func levelIndex(a *live.Adaptation, s dvfsmodel.Setting) int {
 	return slices.IndexFunc(a.Levels, func(l live.AdaptLevel) bool { return l.Core == s.Core })
 }
 
@@ -124,7 +126,7 @@ func (r *openRun) beginAdaptation(now time.Time) {
 	if r.Adapt == nil || r.handsOff != "" || r.Wish.OptOut || len(r.GPUs) == 0 {
 		return
 	}
-	if level := levelOf(r.Adapt, r.Setting); level >= 0 {
+	if level := levelIndex(r.Adapt, r.Setting); level >= 0 {
 		r.stepper, r.residency = newClockStepper(r.Adapt, level, now), newResidencyTracker(r.Adapt.Levels)
 	}
 }
@@ -174,8 +176,8 @@ func markSharedRuns(runs []*openRun) {
 	}
 }
 
-// or returns what suits two runs: the faster setting, exactly where one of them wants its core clock so.
-func (l lock) or(other lock) lock {
+// combine returns what suits two runs: the faster setting, exactly where one of them wants its core clock so.
+func (l lock) combine(other lock) lock {
 	both := lock{Setting: faster(l.Setting, other.Setting)}
 	for _, one := range []lock{l, other} {
 		both.exact = both.exact || one.exact && both.Core != 0 && both.Core == one.Core
@@ -186,7 +188,7 @@ func (l lock) or(other lock) lock {
 // faster returns the setting of the faster values of two; the default is the fastest.
 func faster(s, t dvfsmodel.Setting) dvfsmodel.Setting {
 	for control := range gpu.NumControls {
-		control.Put(&s, control.Faster(control.Of(s), control.Of(t)))
+		control.SetIn(&s, control.Faster(control.ValueIn(s), control.ValueIn(t)))
 	}
 	return s
 }

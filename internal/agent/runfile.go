@@ -75,7 +75,7 @@ func readRun(data []byte) (*runFile, error) {
 		return nil, fmt.Errorf("schema %d, want %d", version.Schema, runSchema)
 	}
 	var r runFile
-	return &r, decode(data, &r)
+	return &r, decodeJSON(data, &r)
 }
 
 // checkRun says what is impossible about a run.
@@ -103,7 +103,7 @@ func checkRun(r *live.Run) error {
 // isSetting reports whether a setting has a value or none of each control.
 func isSetting(s dvfsmodel.Setting) bool {
 	for control := range gpu.NumControls {
-		if !(control.Of(s) >= 0) {
+		if !(control.ValueIn(s) >= 0) {
 			return false
 		}
 	}

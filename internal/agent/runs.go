@@ -42,7 +42,7 @@ type RunSet struct {
 func (s *RunSet) write(r *runFile) error {
 	data, err := json.Marshal(r)
 	if err == nil {
-		err = putFile(s.folder, r.Run.ID+current, data)
+		err = writeFile(s.folder, r.Run.ID+current, data)
 	}
 	if err != nil {
 		return fmt.Errorf("write down run %s: %w", r.Run.ID, err)
@@ -91,8 +91,8 @@ func (s *RunSet) addLoaded(r *runFile) {
 	open.sampler.setStartCounters(s.countersOf(r))
 	if r.Outcome != nil {
 		open.ended, open.kept, open.sampler = true, true, nil
-	} else if wanted := open.wants(); wanted != (dvfsmodel.Setting{}) {
-		open.leaveAlone(notLocked(fmt.Errorf("%s until %w", wanted.Words(), errRestarted)))
+	} else if wanted := open.wantedSetting(); wanted != (dvfsmodel.Setting{}) {
+		open.revertToDefault(notLockedReason(fmt.Errorf("%s until %w", wanted.Words(), errRestarted)))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,9 +143,9 @@ func (s *RunSet) eachOpen(do func(*openRun)) {
 	}
 }
 
-// on returns the runs that aren't ended on a GPU, in the order of their ids.
+// runsOn returns the runs that aren't ended on a GPU, in the order of their ids.
 // The caller holds mu.
-func (s *RunSet) on(c *managedGPU) []*openRun {
+func (s *RunSet) runsOn(c *managedGPU) []*openRun {
 	var found []*openRun
 	for _, id := range slices.Sorted(maps.Keys(s.byID)) {
 		if r := s.byID[id]; !r.ended && slices.Contains(r.GPUs, c.uuid) {
@@ -159,7 +159,7 @@ func (s *RunSet) on(c *managedGPU) []*openRun {
 func (s *RunSet) isOpenOn(c *managedGPU) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.on(c)) > 0
+	return len(s.runsOn(c)) > 0
 }
 
 // find returns an open run as it is now.
@@ -179,7 +179,7 @@ func (s *RunSet) refuse(id string, refusal error) (known bool) {
 	defer s.mu.Unlock()
 	r, known := s.byID[id]
 	if known && refusal != nil {
-		r.leaveAlone(notLocked(refusal))
+		r.revertToDefault(notLockedReason(refusal))
 	}
 	return known
 }
@@ -191,7 +191,7 @@ func (s *RunSet) begin(r *openRun, writing error) {
 	defer s.mu.Unlock()
 	r.unwritten = writing != nil
 	if writing != nil {
-		r.leaveAlone(live.NotLocked{Kind: live.NotLockedJournal, Why: writing.Error()})
+		r.revertToDefault(live.NotLocked{Kind: live.NotLockedJournal, Why: writing.Error()})
 	}
 	s.byID[r.ID] = r
 	r.beginAdaptation(time.Now())
@@ -209,7 +209,7 @@ func (s *RunSet) whyNotLocked(id string, isLocked func(uuid string) bool) string
 		return r.handsOff
 	case len(r.GPUs) == 0:
 		return "it has no GPU"
-	case r.wants().WithoutProfile() == (dvfsmodel.Setting{}):
+	case r.wantedSetting().WithoutProfile() == (dvfsmodel.Setting{}):
 		return "default clocks are wanted"
 	case !slices.ContainsFunc(r.GPUs, func(uuid string) bool { return !isLocked(uuid) }):
 		return ""
@@ -217,18 +217,18 @@ func (s *RunSet) whyNotLocked(id string, isLocked func(uuid string) bool) string
 	return "another run on the GPU needs default clocks"
 }
 
-// wanted returns what a card's open runs come to, and the youngest of them.
-func (s *RunSet) wanted(c *managedGPU) (want lock, run live.Run) {
+// wantedLock returns what a card's open runs come to, and the youngest of them.
+func (s *RunSet) wantedLock(c *managedGPU) (want lock, run live.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	runs := s.on(c)
+	runs := s.runsOn(c)
 	markSharedRuns(runs)
 	for i, r := range runs {
 		if i == 0 {
-			want, run = r.wantsLock(), r.Run
+			want, run = r.wantedLock(), r.Run
 			continue
 		}
-		want = want.or(r.wantsLock())
+		want = want.combine(r.wantedLock())
 		if r.Started.After(run.Started) {
 			run = r.Run
 		}
@@ -236,16 +236,16 @@ func (s *RunSet) wanted(c *managedGPU) (want lock, run live.Run) {
 	return want, run
 }
 
-// handsOff puts a run to default clocks for the rest of its time and returns its GPUs. The
+// revertToDefault puts a run to default clocks for the rest of its time and returns its GPUs. The
 // first reason stays.
-func (s *RunSet) handsOff(id string, why live.NotLocked) (uuids []string, err error) {
+func (s *RunSet) revertToDefault(id string, why live.NotLocked) (uuids []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, ok := s.byID[id]
 	if !ok {
 		return nil, fmt.Errorf("run %s: %w", id, ErrNoRun)
 	}
-	r.leaveAlone(why)
+	r.revertToDefault(why)
 	return r.GPUs, nil
 }
 
@@ -256,9 +256,9 @@ func (s *RunSet) giveUp(cards []*managedGPU, why live.NotLocked) (uuids []string
 	defer s.mu.Unlock()
 	for _, c := range cards {
 		uuids = append(uuids, c.uuid)
-		for _, r := range s.on(c) {
-			if r.wants() != (dvfsmodel.Setting{}) {
-				r.leaveAlone(why)
+		for _, r := range s.runsOn(c) {
+			if r.wantedSetting() != (dvfsmodel.Setting{}) {
+				r.revertToDefault(why)
 				uuids = append(uuids, r.GPUs...)
 			}
 		}
@@ -280,14 +280,14 @@ func (s *RunSet) releaseEnded(id string) (uuids []string) {
 	return r.GPUs
 }
 
-// lowered returns the runs at lowered clocks, whatever their power profile.
-func (s *RunSet) lowered() []live.Run {
+// loweredRuns returns the runs at lowered clocks, whatever their power profile.
+func (s *RunSet) loweredRuns() []live.Run {
 	ids := s.open(func(r *openRun) bool { return r.Setting.WithoutProfile() != (dvfsmodel.Setting{}) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var low []live.Run
 	for _, id := range ids {
-		if r, ok := s.byID[id]; ok && r.wants().WithoutProfile() != (dvfsmodel.Setting{}) {
+		if r, ok := s.byID[id]; ok && r.wantedSetting().WithoutProfile() != (dvfsmodel.Setting{}) {
 			low = append(low, r.Run)
 		}
 	}
@@ -320,7 +320,7 @@ func (s *RunSet) updateForecast(run live.Run, now live.Outlook) (live.Run, bool)
 func (s *RunSet) addReading(c *managedGPU, reading gpu.Reading, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	runs := s.on(c)
+	runs := s.runsOn(c)
 	markSharedRuns(runs)
 	for _, r := range runs {
 		if err == nil {
@@ -372,7 +372,7 @@ func (s *RunSet) states() []RunState {
 	for _, id := range slices.Sorted(maps.Keys(s.byID)) {
 		r := s.byID[id]
 		run := RunState{
-			Run: r.Run, Wants: r.wants(), Adapted: r.adaptationState(), HandsOff: r.handsOff, Ended: r.ended,
+			Run: r.Run, Wants: r.wantedSetting(), Adapted: r.adaptationState(), HandsOff: r.handsOff, Ended: r.ended,
 			Reread: r.reread, Notes: slices.Clone(r.notes),
 		}
 		if !r.ended {

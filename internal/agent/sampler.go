@@ -104,7 +104,7 @@ func (s *Sampler) Add(uuid string, r gpu.Reading) {
 			return
 		}
 		t.addStep(d, &r)
-		if gpu.Measured(r.Utilisation) {
+		if gpu.IsMeasured(r.Utilisation) {
 			s.series.Add(t.last.Sub(s.outcome.Started), r.At.Sub(s.outcome.Started), r.Utilisation)
 		}
 	}
@@ -139,7 +139,7 @@ func (s *Sampler) markShared() {
 // addStep books the time between the last reading and this one.
 func (t *gpuTally) addStep(d float64, r *gpu.Reading) {
 	t.covered += d
-	if gpu.Measured(r.Utilisation) {
+	if gpu.IsMeasured(r.Utilisation) {
 		t.used += d
 		t.usage += d * min(1, r.Utilisation)
 	}
@@ -159,14 +159,14 @@ func (t *gpuTally) addStep(d float64, r *gpu.Reading) {
 func (t *gpuTally) addClockTime(d float64, r *gpu.Reading) {
 	pair := [2]dvfsmodel.MHz{r.Core, r.Mem}
 	_, seen := t.clocks[pair]
-	if gpu.Measured(r.Core) && gpu.Measured(r.Mem) && (seen || len(t.clocks) < maxClocks) {
+	if gpu.IsMeasured(r.Core) && gpu.IsMeasured(r.Mem) && (seen || len(t.clocks) < maxClocks) {
 		t.clocks[pair] += d
 	}
 }
 
 // addLimitTime books the time to the power limit that was read.
 func (t *gpuTally) addLimitTime(d float64, limit dvfsmodel.Watt) {
-	if !gpu.Measured(limit) || limit == 0 {
+	if !gpu.IsMeasured(limit) || limit == 0 {
 		return
 	}
 	if _, seen := t.limits[limit]; seen || len(t.limits) < maxLimits {

@@ -164,7 +164,7 @@ func TestRunsOfSchema3AreKnownAgain(t *testing.T) {
 	}
 	r := runs["adapted"]
 	if !r.Wish.Fixed || r.HandsOff == "" || r.Adapt == nil || r.Adapt.SLA != 1.1 ||
-		r.Adapt.Tau() != 100*time.Millisecond || len(r.Adapt.Levels) != 2 {
+		r.Adapt.Interval() != 100*time.Millisecond || len(r.Adapt.Levels) != 2 {
 		t.Errorf("%+v", r)
 	}
 	ended := a.Runs().Ended()

@@ -66,7 +66,7 @@ func (p *parallel) unstepped(tb testing.TB) (*dvfsmodel.EquivalentRun, int) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return u, levelOf(p.rule, dvfsmodel.Setting{Core: u.Core})
+	return u, levelIndex(p.rule, dvfsmodel.Setting{Core: u.Core})
 }
 
 // Whatever kinds of work a job does, one after the other, and whatever the driver

@@ -32,8 +32,8 @@ var (
 	errFarBelow = errors.New("the clocks are far below the lock")
 )
 
-// isOfLock reports whether an error is one of these.
-func isOfLock(err error) bool {
+// isLockError reports whether an error is one of these.
+func isLockError(err error) bool {
 	return slices.ContainsFunc([]error{
 		ErrExternalChange, errNotKept, errLockLost, errNoEffect, errForeignClocks, errLimitChanged, errFarBelow,
 	}, func(one error) bool { return errors.Is(err, one) })
@@ -43,7 +43,7 @@ func isOfLock(err error) bool {
 func isAbove(r *gpu.Reading, want dvfsmodel.Setting) bool {
 	for control := range gpu.NumControls {
 		v, tolerance, ok := control.Shown(r)
-		if set := control.Of(want); ok && set > 0 && v > set+tolerance && !control.ShowsWhatIsSet() {
+		if set := control.ValueIn(want); ok && set > 0 && v > set+tolerance && !control.ShowsWhatIsSet() {
 			return true
 		}
 	}
@@ -55,7 +55,7 @@ func isAbove(r *gpu.Reading, want dvfsmodel.Setting) bool {
 func isChanged(r *gpu.Reading, want dvfsmodel.Setting) bool {
 	for control := range gpu.NumControls {
 		v, tolerance, ok := control.Shown(r)
-		if set := control.Of(want); ok && set > 0 && v > 0 && control.ShowsWhatIsSet() &&
+		if set := control.ValueIn(want); ok && set > 0 && v > 0 && control.ShowsWhatIsSet() &&
 			(v > set+tolerance || v < set-tolerance) {
 			return true
 		}
@@ -68,7 +68,7 @@ func isChanged(r *gpu.Reading, want dvfsmodel.Setting) bool {
 func shownValues(r *gpu.Reading, want dvfsmodel.Setting) (runs, set string) {
 	isSet := make(map[string]bool) // by unit
 	for control := range gpu.NumControls {
-		isSet[control.Unit()] = isSet[control.Unit()] || control.Of(want) > 0
+		isSet[control.Unit()] = isSet[control.Unit()] || control.ValueIn(want) > 0
 	}
 	var running, wanted strings.Builder
 	unit := ""
@@ -86,7 +86,7 @@ func shownValues(r *gpu.Reading, want dvfsmodel.Setting) (runs, set string) {
 		}
 		unit = control.Unit()
 		fmt.Fprintf(&running, "%s%v", between, float64(v))
-		fmt.Fprintf(&wanted, "%s%v", between, float64(control.Of(want)))
+		fmt.Fprintf(&wanted, "%s%v", between, float64(control.ValueIn(want)))
 	}
 	return running.String() + " " + unit, wanted.String() + " " + unit
 }
@@ -134,9 +134,9 @@ func (w *lockWatch) begin(now time.Time) {
 	*w = lockWatch{since: now, wasKept: w.wasKept, toldBelow: w.toldBelow, relocks: w.relocks}
 }
 
-// see takes a reading of a GPU that runs at a core clock when nobody sets one. The error is one
+// observe takes a reading of a GPU that runs at a core clock when nobody sets one. The error is one
 // of those above, once for each thing that comes to pass.
-func (w *lockWatch) see(r *gpu.Reading, want dvfsmodel.Setting, unlocked gpu.Value) error {
+func (w *lockWatch) observe(r *gpu.Reading, want dvfsmodel.Setting, unlocked gpu.Value) error {
 	if isChanged(r, want) {
 		if w.changed++; w.changed == 1 {
 			w.changedAt = r.At
@@ -148,7 +148,7 @@ func (w *lockWatch) see(r *gpu.Reading, want dvfsmodel.Setting, unlocked gpu.Val
 	}
 	w.changed = 0
 	if !isAbove(r, want) {
-		return w.seeKept(r, want)
+		return w.observeKept(r, want)
 	}
 	core := gpu.Value(r.Core)
 	if w.above++; w.above == 1 {
@@ -181,9 +181,9 @@ func (w *lockWatch) see(r *gpu.Reading, want dvfsmodel.Setting, unlocked gpu.Val
 	return errLockLost
 }
 
-// seeKept takes a reading that isn't above the lock. That of a GPU with nothing to do says
+// observeKept takes a reading that isn't above the lock. That of a GPU with nothing to do says
 // nothing, as its clock is low anyway.
-func (w *lockWatch) seeKept(r *gpu.Reading, want dvfsmodel.Setting) error {
+func (w *lockWatch) observeKept(r *gpu.Reading, want dvfsmodel.Setting) error {
 	if r.Utilisation == 0 || r.Throttle&gpu.ThrottleIdle != 0 {
 		return nil
 	}
@@ -225,9 +225,9 @@ const (
 	flatFor      = 10 * time.Second
 )
 
-// see takes a reading of a GPU at work that doesn't throttle, and returns the clock that seems to be its
+// observe takes a reading of a GPU at work that doesn't throttle, and returns the clock that seems to be its
 // limit, 0 for none. The usual clock is the one at which such GPUs run when nobody sets any.
-func (s *standing) see(r *gpu.Reading, usual dvfsmodel.MHz) dvfsmodel.MHz {
+func (s *standing) observe(r *gpu.Reading, usual dvfsmodel.MHz) dvfsmodel.MHz {
 	if r.Throttle&(throttling|gpu.ThrottleIdle) != 0 || !(r.Utilisation > 0 && r.Core > 0) {
 		return s.limit(r.At, usual)
 	}
@@ -262,7 +262,7 @@ func (c *managedGPU) checkLock(r *gpu.Reading) error {
 				g.siteSet = siteClocks{} // somebody reset them: a sweep sets them again
 			}
 			if c.usualCore > 0 {
-				g.suspect(c.standing.see(r, c.usualCore), c.standing.core)
+				g.suspect(c.standing.observe(r, c.usualCore), c.standing.core)
 			}
 		})
 	}
@@ -270,7 +270,7 @@ func (c *managedGPU) checkLock(r *gpu.Reading) error {
 		return nil
 	}
 	want := c.entry.Setting()
-	found := c.watch.see(r, want, gpu.Value(c.unlockedCore))
+	found := c.watch.observe(r, want, gpu.Value(c.unlockedCore))
 	runs, locked := shownValues(r, want)
 	words := fmt.Sprintf("%s runs at %s, was locked at %s", c.uuid, runs, locked)
 	switch {

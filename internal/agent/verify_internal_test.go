@@ -45,7 +45,7 @@ func TestALockIsLostOnlyWhereReadingsAtWorkStayAboveIt(t *testing.T) {
 				r = c.first[i]
 			}
 			r.At = begin.Add(time.Duration(i) * c.every)
-			if err := w.see(&r, lock, 0); err != nil {
+			if err := w.observe(&r, lock, 0); err != nil {
 				lost = lost || errors.Is(err, errLockLost)
 			}
 		}

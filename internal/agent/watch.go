@@ -97,20 +97,20 @@ const limitPart = 20
 // need their clocks no longer.
 func (a *Agent) Guard(ctx context.Context, ask JobProbe) error {
 	var errs []error
-	for _, run := range a.runs.lowered() {
+	for _, run := range a.runs.loweredRuns() {
 		now, err := ask(ctx, run)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("limit of job %d: %w", run.Job, err))
 			now = live.Outlook{}
 		}
 		if !now.Ended.IsZero() { // others' Epilogs run before ours
-			errs = append(errs, a.reconciler.reconcile(ctx, a.gpus.some(a.runs.releaseEnded(run.ID))))
+			errs = append(errs, a.reconciler.reconcile(ctx, a.gpus.byUUIDs(a.runs.releaseEnded(run.ID))))
 			continue
 		}
 		run, open := a.runs.updateForecast(run, now)
 		if reason := riskReason(&run, time.Since(run.Started), a.options.Margin); open && reason != "" &&
 			!run.Wish.Fixed {
-			errs = append(errs, a.leaveAlone(ctx, run.ID,
+			errs = append(errs, a.revertToDefault(ctx, run.ID,
 				live.NotLocked{Kind: live.NotLockedLimit, Why: reason}))
 			a.guarded.Add(1)
 		}

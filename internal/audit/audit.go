@@ -32,8 +32,8 @@ type Effect struct {
 // LeastKinds is how many kinds of jobs have to be there before and after.
 const LeastKinds = 5
 
-// Known reports whether there are enough kinds of jobs.
-func (e *Effect) Known() bool { return e.Kinds >= LeastKinds }
+// IsKnown reports whether there are enough kinds of jobs.
+func (e *Effect) IsKnown() bool { return e.Kinds >= LeastKinds }
 
 // HasZero reports whether the interval holds no change at all.
 func (e *Effect) HasZero() bool { return e.Low <= 0 && e.High >= 0 }
@@ -82,8 +82,8 @@ func Split(runs []Run, change time.Time) (before, after []Run) {
 	return before, after
 }
 
-// Of compares the runs after a change with those before it.
-func Of(before, after []Run) Result {
+// Compare compares the runs after a change with those before it.
+func Compare(before, after []Run) Result {
 	before = slices.Clone(before)
 	slices.SortStableFunc(before, func(a, b Run) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Kind, b.Kind))
@@ -167,14 +167,14 @@ type matched struct {
 // a part.
 func effectOf(before, after []Run, of func(r *Run) float64) (e Effect) {
 	kinds := matchedKinds(before, after, of)
-	if e.Kinds = len(kinds); !e.Known() {
+	if e.Kinds = len(kinds); !e.IsKnown() {
 		return e
 	}
 	expected, actual := 0.0, 0.0
 	for i := range kinds {
 		expected, actual = expected+kinds[i].expected, actual+kinds[i].after.sum
 	}
-	own, error2 := ownChange(kinds), 0.0
+	own, error2 := betweenKindVariance(kinds), 0.0
 	for i := range kinds {
 		w := kinds[i].expected / expected
 		error2 += w * w * (own + kinds[i].variance)
@@ -232,9 +232,9 @@ func matchedKinds(before, after []Run, of func(r *Run) float64) []matched {
 	return kinds
 }
 
-// ownChange returns the variance by which kinds change by themselves: that with which the distances of kinds
+// betweenKindVariance returns the variance by which kinds change by themselves: that with which the distances of kinds
 // from their mean, in units of their errors, are what chance has.
-func ownChange(kinds []matched) float64 {
+func betweenKindVariance(kinds []matched) float64 {
 	excess := func(own float64) float64 {
 		weights, mean := 0.0, 0.0
 		for i := range kinds {

@@ -57,8 +57,8 @@ func TestIntervalsHoldTheTrueEffect(t *testing.T) {
 		for seed := range sites {
 			s := drawSite(rand.New(rand.NewPCG(seed, 71)), mean)
 			before, after := audit.Split(s.runs, s.change)
-			r := audit.Of(before, after)
-			if !r.Energy.Known() {
+			r := audit.Compare(before, after)
+			if !r.Energy.IsKnown() {
 				continue
 			}
 			known++
@@ -100,7 +100,7 @@ func TestWhatAChangeSavedIsWhatTheJobsAfterItWouldHaveTaken(t *testing.T) {
 			})
 		}
 	}
-	r := audit.Of(audit.Split(runs, change))
+	r := audit.Compare(audit.Split(runs, change))
 	saved, low, high := r.Saved()
 	if want := 0.2 * 5 * 21e6; math.Abs(saved-want) > 1 || low > saved || high < saved {
 		t.Errorf("saved %v J (%v to %v), want %v", saved, low, high, want)

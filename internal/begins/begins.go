@@ -66,7 +66,7 @@ func NewRooms(
 			r.addRunning(j, terms)
 		case waits:
 			if one := r.byPartition[j.Partition]; one != nil {
-				r.use(one, begin, terms.runTime(j), float64(j.GPUCount()*tasksOf(j)))
+				r.addUse(one, begin, terms.runTime(j), float64(j.GPUCount()*tasksOf(j)))
 			}
 		case j.WaitKind() == slurm.WaitTurn && !j.Held() && !j.Eligible.IsZero() && at.Sub(j.Eligible) >= fullAfter:
 			waitsIn[j.Partition] = true
@@ -126,15 +126,15 @@ func (r *Rooms) addRunning(j *slurm.Job, terms *Terms) {
 			}
 		}
 		if gpus > 0 {
-			one.Use(planner.Interval{To: left}, gpus)
+			one.AddUse(planner.Interval{To: left}, gpus)
 		}
 	}
 }
 
-// use notes the GPUs of a job that waits for when it begins.
-func (r *Rooms) use(one *room, begin time.Time, run time.Duration, gpus float64) {
+// addUse notes the GPUs of a job that waits for when it begins.
+func (r *Rooms) addUse(one *room, begin time.Time, run time.Duration, gpus float64) {
 	from := max(0, begin.Sub(r.at).Seconds())
-	one.Use(planner.Interval{From: from, To: from + run.Seconds()}, gpus)
+	one.AddUse(planner.Interval{From: from, To: from + run.Seconds()}, gpus)
 }
 
 // tasksOf returns how many tasks a record has that haven't begun.
@@ -194,8 +194,8 @@ type given struct {
 	run        time.Duration
 }
 
-// Put has rooms count from now on; nil: nobody waits.
-func (b *Book) Put(rooms *Rooms) {
+// SetRooms has rooms count from now on; nil: nobody waits.
+func (b *Book) SetRooms(rooms *Rooms) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rooms = rooms
@@ -206,7 +206,7 @@ func (b *Book) Put(rooms *Rooms) {
 	b.given = slices.DeleteFunc(b.given, func(g given) bool { return g.now.Before(rooms.at) })
 	for _, g := range b.given {
 		if one := rooms.byPartition[g.partition]; one != nil {
-			rooms.use(one, g.begin, g.run, g.gpus)
+			rooms.addUse(one, g.begin, g.run, g.gpus)
 		}
 	}
 }
@@ -229,9 +229,9 @@ type Hour struct {
 // staleAfter is for how long what Slurm showed says when jobs that come had better begin.
 const staleAfter = time.Minute
 
-// Begin returns when a job had better begin; false: at once, as nothing is known that costs less, or jobs
+// BestBegin returns when a job had better begin; false: at once, as nothing is known that costs less, or jobs
 // wait for GPUs, or GPUs aren't free for it both now and then.
-func (b *Book) Begin(ask *Ask) (Hour, bool) {
+func (b *Book) BestBegin(ask *Ask) (Hour, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now, r := time.Now(), b.rooms
@@ -251,7 +251,7 @@ func (b *Book) Begin(ask *Ask) (Hour, bool) {
 	if one.First(run) > earliest {
 		return Hour{}, false
 	}
-	begin, later := one.Begin(run)
+	begin, later := one.BestBegin(run)
 	if !later {
 		return Hour{}, false
 	}
@@ -265,7 +265,7 @@ func (b *Book) Begin(ask *Ask) (Hour, bool) {
 	if ask.Note {
 		g := given{ask.Partition, float64(ask.GPUs), at, now, ask.Run}
 		b.given = append(b.given, g)
-		r.use(one, g.begin, g.run, g.gpus)
+		r.addUse(one, g.begin, g.run, g.gpus)
 	}
 	hour := Hour{Begin: at}
 	if first, then := one.Cost(run, earliest), one.Cost(run, begin); then > 0 {

@@ -126,7 +126,7 @@ func TestAJobBeginsWhenItCostsLeastAndThereAreGPUs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, prices, jobs, nodes := drawDay(t)
 		book := begins.Book{Clock: func() time.Time { return start }}
-		book.Put(begins.NewRooms(start, jobs, nodes, nil, &begins.Terms{Prices: prices, LeastGain: 0.05}))
+		book.SetRooms(begins.NewRooms(start, jobs, nodes, nil, &begins.Terms{Prices: prices, LeastGain: 0.05}))
 		for range rapid.IntRange(1, 4).Draw(t, "asks") {
 			gpus, run := rapid.IntRange(1, 4*d.nodes).Draw(t, "gpus"), rapid.IntRange(1, 200).Draw(t, "run")
 			slack := rapid.IntRange(0, 1300).Draw(t, "slack")
@@ -134,7 +134,7 @@ func TestAJobBeginsWhenItCostsLeastAndThereAreGPUs(t *testing.T) {
 			if !sure {
 				return
 			}
-			got, found := book.Begin(&begins.Ask{
+			got, found := book.BestBegin(&begins.Ask{
 				Partition: "gpu", GPUs: gpus, Run: time.Duration(run) * time.Minute,
 				Latest: start.Add(time.Duration(slack) * time.Minute), Note: true,
 			})
@@ -206,14 +206,14 @@ func TestNoJobIsPutOffByWhatIsOldOrUnknown(t *testing.T) {
 		}}
 		c.change(&s)
 		book := begins.Book{Clock: func() time.Time { return start.Add(s.late) }}
-		if got, found := book.Begin(&s.ask); found {
+		if got, found := book.BestBegin(&s.ask); found {
 			t.Errorf("%s: %+v, before anything is known", what, got)
 		}
 		rooms := begins.NewRooms(start, s.jobs, []slurm.Node{node("n1", "gpu")}, nil,
 			&begins.Terms{Prices: s.prices, LeastGain: 0.05})
 		rooms.SetDefault("gpu")
-		book.Put(rooms)
-		if got, found := book.Begin(&s.ask); found != c.want || found && !got.Begin.Equal(cheap) {
+		book.SetRooms(rooms)
+		if got, found := book.BestBegin(&s.ask); found != c.want || found && !got.Begin.Equal(cheap) {
 			t.Errorf("%s: %+v, %t", what, got, found)
 		}
 	}
@@ -227,11 +227,11 @@ func TestJobsThatComeTogetherHaveGPUsTogether(t *testing.T) {
 	terms := &begins.Terms{Prices: cheapFrom(cheap), LeastGain: 0.05}
 	nodes := []slurm.Node{node("n1", "gpu")}
 	list := func(begun map[slurm.JobID]time.Time, jobs ...slurm.Job) {
-		book.Put(begins.NewRooms(now, jobs, nodes, begun, terms))
+		book.SetRooms(begins.NewRooms(now, jobs, nodes, begun, terms))
 	}
 	ask := &begins.Ask{Partition: "gpu", GPUs: 3, Run: time.Hour, Latest: start.Add(4 * time.Hour), Note: true}
 	begin := func() time.Duration {
-		got, _ := book.Begin(ask)
+		got, _ := book.BestBegin(ask)
 		return got.Begin.Sub(start)
 	}
 	list(nil)
@@ -267,8 +267,8 @@ func TestAJobMayBeginInTheLastSecondThatItCan(t *testing.T) {
 		whole := latest.Truncate(time.Second)
 		book := begins.Book{Clock: func() time.Time { return now }}
 		terms := &begins.Terms{Prices: cheapFrom(latest.Add(30 * time.Minute)), LeastGain: 0.01}
-		book.Put(begins.NewRooms(at, nil, []slurm.Node{node("n1", "gpu")}, nil, terms))
-		got, found := book.Begin(&begins.Ask{Partition: "gpu", GPUs: 1, Run: time.Hour, Latest: latest})
+		book.SetRooms(begins.NewRooms(at, nil, []slurm.Node{node("n1", "gpu")}, nil, terms))
+		got, found := book.BestBegin(&begins.Ask{Partition: "gpu", GPUs: 1, Run: time.Hour, Latest: latest})
 		if !found || !got.Begin.Equal(whole) {
 			t.Fatalf("%+v, %t, want %v", got, found, whole)
 		}

@@ -51,7 +51,7 @@ func Divide(gpus []Demand, budgets []dvfsmodel.Watt) Division {
 	}
 	unmet := d.meetNeeds()
 	d.speedUp()
-	d.fill()
+	d.raiseAlike()
 	return Division{Watts: d.watts, Short: short, Unmet: unmet}
 }
 
@@ -70,8 +70,8 @@ func (d *division) raise(gpu int, by dvfsmodel.Watt) {
 	}
 }
 
-// roomOf returns by how much a GPU may be raised.
-func (d *division) roomOf(gpu int) dvfsmodel.Watt {
+// headroom returns by how much a GPU may be raised.
+func (d *division) headroom(gpu int) dvfsmodel.Watt {
 	room := d.gpus[gpu].Max - d.watts[gpu]
 	for _, b := range d.gpus[gpu].Budgets {
 		room = min(room, d.room[b])
@@ -91,7 +91,7 @@ func (d *division) meetNeeds() (unmet int) {
 	}
 	slices.SortStableFunc(needy, func(i, j int) int { return cmp.Compare(more(i), more(j)) })
 	for _, i := range needy {
-		if by := more(i); by <= d.roomOf(i) {
+		if by := more(i); by <= d.headroom(i) {
 			d.raise(i, by)
 		} else {
 			unmet++
@@ -116,7 +116,7 @@ func (s step) Compare(other step) int {
 // watt: skipping points makes a curve that isn't convex one that is. False: none is better than where it is.
 func (d *division) bestStep(gpu int) (best step, ok bool) {
 	g := &d.gpus[gpu]
-	now, room := g.slowdownAt(d.watts[gpu]), d.roomOf(gpu)
+	now, room := g.slowdownAt(d.watts[gpu]), d.headroom(gpu)
 	for _, point := range g.Curve {
 		by := min(point.Watts, g.Max) - d.watts[gpu]
 		if by <= 0 || by > room || point.Times >= now {
@@ -155,7 +155,7 @@ func (d *division) speedUp() {
 	steps.Init()
 	for len(steps) > 0 {
 		s := steps.Pop()
-		if by := s.to - d.watts[s.gpu]; by <= d.roomOf(s.gpu) {
+		if by := s.to - d.watts[s.gpu]; by <= d.headroom(s.gpu) {
 			d.raise(s.gpu, by)
 		}
 		if next, ok := d.bestStep(s.gpu); ok {
@@ -164,15 +164,15 @@ func (d *division) speedUp() {
 	}
 }
 
-// fill raises all GPUs alike by what is left, in rounds: each ends when a budget or a GPU is full.
-func (d *division) fill() {
+// raiseAlike raises all GPUs alike by what is left, in rounds: each ends when a budget or a GPU is full.
+func (d *division) raiseAlike() {
 	open := make([]int, len(d.gpus))
 	for i := range open {
 		open[i] = i
 	}
 	const dust = dvfsmodel.Watt(1e-6)
 	for {
-		open = slices.DeleteFunc(open, func(i int) bool { return d.roomOf(i) <= dust })
+		open = slices.DeleteFunc(open, func(i int) bool { return d.headroom(i) <= dust })
 		if len(open) == 0 {
 			return
 		}

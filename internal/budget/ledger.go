@@ -111,7 +111,7 @@ func (l *Ledger) Expect(now time.Time, nodes map[string]dvfsmodel.Watt, isOff fu
 // Exchange takes what an agent tells at a time, and returns the leases of its GPUs; none where the node is
 // under no budget. An agent asks once at a time, and sets no answer for which it has given up waiting.
 func (l *Ledger) Exchange(now time.Time, told *Exchange) []Lease {
-	n := l.note(now, told)
+	n := l.noteExchange(now, told)
 	if !slices.ContainsFunc(l.scopes, func(s Scope) bool { return s.Includes(told.Node) }) {
 		return nil
 	}
@@ -121,8 +121,8 @@ func (l *Ledger) Exchange(now time.Time, told *Exchange) []Lease {
 	return l.lease(now, n)
 }
 
-// note keeps what an agent tells.
-func (l *Ledger) note(now time.Time, told *Exchange) *node {
+// noteExchange keeps what an agent tells.
+func (l *Ledger) noteExchange(now time.Time, told *Exchange) *node {
 	n := l.nodes[told.Node]
 	if n == nil {
 		n = &node{name: told.Node, gpus: make(map[string]*account)}
@@ -180,8 +180,8 @@ func (a *account) isIgnoring() bool { return a.floor > 0 }
 // canLimit reports whether the GPU's power limit can be set.
 func (a *account) canLimit() bool { return a.Max > 0 }
 
-// most returns the highest limit that the GPU may be given: what it had before, if that is known.
-func (a *account) most() dvfsmodel.Watt {
+// highestLimit returns the highest limit that the GPU may be given: what it had before, if that is known.
+func (a *account) highestLimit() dvfsmodel.Watt {
 	if a.Prior <= 0 {
 		return a.Max
 	}
@@ -201,7 +201,7 @@ func (l *Ledger) divide(now time.Time) {
 		of := l.scopesOf(name)
 		for _, uuid := range slices.Sorted(maps.Keys(n.gpus)) {
 			a := n.gpus[uuid]
-			d := Demand{Min: a.Min, Max: a.most(), Need: a.Need, Curve: a.Curve, Budgets: of}
+			d := Demand{Min: a.Min, Max: a.highestLimit(), Need: a.Need, Curve: a.Curve, Budgets: of}
 			switch {
 			case l.isSilent(now, n), !a.canLimit():
 				d.Min, d.Max = a.atMost, a.atMost
@@ -218,15 +218,15 @@ func (l *Ledger) divide(now time.Time) {
 		}
 	}
 	end := now.Add(l.times.horizon())
-	division := Divide(demands, l.rooms(func(s *Schedule) dvfsmodel.Watt { return s.Least(now, end) }))
-	safe := Divide(alike, l.rooms(func(s *Schedule) dvfsmodel.Watt { return s.LeastEver(now) }))
+	division := Divide(demands, l.headrooms(func(s *Schedule) dvfsmodel.Watt { return s.Least(now, end) }))
+	safe := Divide(alike, l.headrooms(func(s *Schedule) dvfsmodel.Watt { return s.LeastEver(now) }))
 	for i, a := range accounts {
 		a.target, a.safe = division.Watts[i], safe.Watts[i]
 		if !a.isIgnoring() {
 			continue
 		}
-		a.target = a.unlessShort(&division, demands[i].Budgets, a.target)
-		a.safe = a.unlessShort(&safe, demands[i].Budgets, a.safe)
+		a.target = a.limitUnlessShort(&division, demands[i].Budgets, a.target)
+		a.safe = a.limitUnlessShort(&safe, demands[i].Budgets, a.safe)
 		if a.target <= a.floor && now.Sub(a.found) > tryAgain {
 			a.target = a.Min
 		}
@@ -234,17 +234,17 @@ func (l *Ledger) divide(now time.Time) {
 	l.short, l.unmet = division.Short, division.Unmet
 }
 
-// unlessShort returns the limit of a GPU that ignores those below its floor: its share, or its least limit if
+// limitUnlessShort returns the limit of a GPU that ignores those below its floor: its share, or its least limit if
 // a budget lacks watts. A limit between these would only slow it, as its floor is counted anyway.
-func (a *account) unlessShort(of *Division, scopes []int, share dvfsmodel.Watt) dvfsmodel.Watt {
+func (a *account) limitUnlessShort(of *Division, scopes []int, share dvfsmodel.Watt) dvfsmodel.Watt {
 	if slices.ContainsFunc(scopes, func(scope int) bool { return of.Short[scope] > 0 }) {
 		return a.Min
 	}
-	return max(a.Min, min(share, a.most()))
+	return max(a.Min, min(share, a.highestLimit()))
 }
 
-// rooms returns what each scope's budget leaves for GPUs of which agents told.
-func (l *Ledger) rooms(budget func(*Schedule) dvfsmodel.Watt) []dvfsmodel.Watt {
+// headrooms returns what each scope's budget leaves for GPUs of which agents told.
+func (l *Ledger) headrooms(budget func(*Schedule) dvfsmodel.Watt) []dvfsmodel.Watt {
 	rooms := make([]dvfsmodel.Watt, len(l.scopes))
 	for i := range l.scopes {
 		rooms[i] = budget(&l.scopes[i].Schedule) - l.overhead(&l.scopes[i])
@@ -283,7 +283,7 @@ func (l *Ledger) lease(now time.Time, n *node) []Lease {
 	end := now.Add(l.times.horizon())
 	left := make(map[int]dvfsmodel.Watt)
 	for _, b := range l.scopesOf(n.name) {
-		left[b] = l.scopes[b].Schedule.Least(now, end) - l.taken(&l.scopes[b])
+		left[b] = l.scopes[b].Schedule.Least(now, end) - l.maxDraw(&l.scopes[b])
 	}
 	for _, uuid := range slices.Sorted(maps.Keys(n.gpus)) {
 		a := n.gpus[uuid]
@@ -312,8 +312,8 @@ func (l *Ledger) lease(now time.Time, n *node) []Lease {
 
 func isNegative(w dvfsmodel.Watt) bool { return w < 0 }
 
-// taken returns what a scope's nodes may take at most.
-func (l *Ledger) taken(s *Scope) dvfsmodel.Watt {
+// maxDraw returns what a scope's nodes may take at most.
+func (l *Ledger) maxDraw(s *Scope) dvfsmodel.Watt {
 	watts := l.overhead(s)
 	for name, n := range l.nodes {
 		if !s.Includes(name) {
@@ -326,8 +326,8 @@ func (l *Ledger) taken(s *Scope) dvfsmodel.Watt {
 	return watts
 }
 
-// Short returns by how much the least limits of GPUs exceed the budgets that a node is under, at most.
-func (l *Ledger) Short(node string) (watts dvfsmodel.Watt) {
+// Shortfall returns by how much the least limits of GPUs exceed the budgets that a node is under, at most.
+func (l *Ledger) Shortfall(node string) (watts dvfsmodel.Watt) {
 	for _, scope := range l.scopesOf(node) {
 		if scope < len(l.short) {
 			watts = max(watts, l.short[scope])
@@ -358,7 +358,7 @@ func (l *Ledger) Status(now time.Time) []ScopeStatus {
 	all := make([]ScopeStatus, len(l.scopes))
 	for i := range l.scopes {
 		scope, s := &l.scopes[i], &all[i]
-		s.Name, s.Budget, s.Taken = scope.Name, scope.Schedule.At(now), l.taken(scope)
+		s.Name, s.Budget, s.Taken = scope.Name, scope.Schedule.At(now), l.maxDraw(scope)
 		if i < len(l.short) {
 			s.Short = l.short[i]
 		}

@@ -37,10 +37,10 @@ var unlimited = dvfsmodel.Watt(math.Inf(1))
 // At returns the budget at a time, +Inf where there is none. A ramp begins at the standing
 // budget; without one there is nothing to come down from, and the event's watts hold for all of it.
 func (s *Schedule) At(at time.Time) dvfsmodel.Watt {
-	standing := s.standing(at)
+	standing := s.standingAt(at)
 	watts := standing
 	for i := range s.Events {
-		watts = min(watts, s.Events[i].at(at, standing))
+		watts = min(watts, s.Events[i].budgetAt(at, standing))
 	}
 	return watts
 }
@@ -66,8 +66,8 @@ func (s *Schedule) Least(from, until time.Time) dvfsmodel.Watt {
 	return least
 }
 
-// standing returns the standing budget at a time.
-func (s *Schedule) standing(at time.Time) dvfsmodel.Watt {
+// standingAt returns the standing budget at a time.
+func (s *Schedule) standingAt(at time.Time) dvfsmodel.Watt {
 	if len(s.Steps) == 0 {
 		return unlimited
 	}
@@ -81,8 +81,8 @@ func (s *Schedule) standing(at time.Time) dvfsmodel.Watt {
 	return s.Steps[next-1].Watts
 }
 
-// at returns the budget that an event leaves of a standing one.
-func (e *Event) at(at time.Time, standing dvfsmodel.Watt) dvfsmodel.Watt {
+// budgetAt returns the budget that an event leaves of a standing one.
+func (e *Event) budgetAt(at time.Time, standing dvfsmodel.Watt) dvfsmodel.Watt {
 	switch before, after := e.From.Sub(at), at.Sub(e.Until); {
 	case before >= e.Ramp && before > 0, after >= e.Ramp:
 		return standing

@@ -45,7 +45,7 @@ gpus = 2
 		Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks), Start: c.Start(planner.ModeOf(tasks)),
 	}
 	goal := c.Goal()
-	goal.Set(p)
+	goal.ApplyTo(p)
 	pol, err := policy.Parse("edl", c.Policy.Params())
 	if err != nil {
 		fmt.Println(err)

@@ -83,8 +83,8 @@ func (b *PowerBudget) read() error {
 	return nil
 }
 
-// holds reports whether a node's GPUs are under a budget that is kept.
-func (b *PowerBudget) holds(s *Settings) bool {
+// isEnforced reports whether a node's GPUs are under a budget that is kept.
+func (b *PowerBudget) isEnforced(s *Settings) bool {
 	return s.Budget.Mode == live.Enforce && s.Budget.IsSet()
 }
 
@@ -203,7 +203,7 @@ func (b *PowerBudget) Lease(_ context.Context, r *epdapi.LeaseRequest) (epdapi.L
 	c := b.controller
 	s := c.settings.Load()
 	answer := epdapi.LeaseAnswer{EveryS: withoutBudget.Seconds(), Leases: []epdapi.Lease{}}
-	if !b.holds(s) {
+	if !b.isEnforced(s) {
 		return answer, nil
 	}
 	told := b.exchange(s, r)
@@ -307,7 +307,7 @@ func checkLease(r *epdapi.LeaseRequest) error {
 
 // watch takes what a report tells of a node whose budget is only watched. The caller doesn't have the lock.
 func (b *PowerBudget) watch(s *Settings, r *epdapi.NodeReport) {
-	if !s.Budget.IsSet() || b.holds(s) {
+	if !s.Budget.IsSet() || b.isEnforced(s) {
 		return
 	}
 	told := &budget.Exchange{Node: r.Node}
@@ -326,16 +326,16 @@ func (b *PowerBudget) watch(s *Settings, r *epdapi.NodeReport) {
 	b.ledger.Exchange(now, told)
 }
 
-// Short returns how many watts the budgets that a node is under lack, with all GPUs at their least limits.
-func (b *PowerBudget) Short(node string) (watts dvfsmodel.Watt) {
+// Shortfall returns how many watts the budgets that a node is under lack, with all GPUs at their least limits.
+func (b *PowerBudget) Shortfall(node string) (watts dvfsmodel.Watt) {
 	s := b.controller.settings.Load()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.holds(s) || !b.knowsAll {
+	if !b.isEnforced(s) || !b.knowsAll {
 		return 0
 	}
 	b.refresh(b.controller.options.Clock(), s)
-	return b.ledger.Short(node)
+	return b.ledger.Shortfall(node)
 }
 
 // List returns the budgets with what the nodes take, and the events to come.
@@ -366,8 +366,8 @@ func (b *PowerBudget) List() epdapi.BudgetList {
 	return list
 }
 
-// told returns the budgets, nil where there are none.
-func (b *PowerBudget) told() *epdapi.BudgetList {
+// budgetList returns the budgets, nil where there are none.
+func (b *PowerBudget) budgetList() *epdapi.BudgetList {
 	if list := b.List(); len(list.Scopes) > 0 {
 		return &list
 	}
@@ -378,7 +378,7 @@ func (b *PowerBudget) told() *epdapi.BudgetList {
 func scopeOf(kind string, s *budget.ScopeStatus) epdapi.BudgetScope {
 	out := epdapi.BudgetScope{
 		Scope: s.Name, Kind: kind, InForce: s.Taken, Measured: s.Measured, Short: s.Short, GPUs: s.GPUs,
-		Slowed: s.Slowed, Unlimited: notNil(s.Unlimited), Ignoring: notNil(s.Ignoring), Silent: notNil(s.Silent),
+		Slowed: s.Slowed, Unlimited: emptyIfNil(s.Unlimited), Ignoring: emptyIfNil(s.Ignoring), Silent: emptyIfNil(s.Silent),
 	}
 	if !math.IsInf(float64(s.Budget), 1) {
 		out.Budget, out.Spare = live.Known(float64(s.Budget)), live.Known(float64(s.Budget-s.Taken))
@@ -389,7 +389,7 @@ func scopeOf(kind string, s *budget.ScopeStatus) epdapi.BudgetScope {
 	return out
 }
 
-func notNil(list []string) []string {
+func emptyIfNil(list []string) []string {
 	if list == nil {
 		return []string{}
 	}

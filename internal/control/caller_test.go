@@ -38,7 +38,7 @@ func (r *rig) callAs(who *query.Caller, method, path, body string, into any) int
 	r.t.Helper()
 	ctx := context.Background()
 	if who != nil {
-		ctx = query.As(ctx, *who)
+		ctx = query.WithCaller(ctx, *who)
 	}
 	request := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
 	answer := httptest.NewRecorder()
@@ -205,7 +205,7 @@ func must[T any](v T, err error) T {
 func TestSomebodyElsesJobLooksLikeOneThatIsNotThere(t *testing.T) {
 	r := withJobs(t)
 	body := func(id string) string {
-		request := httptest.NewRequestWithContext(query.As(t.Context(), ada), http.MethodGet,
+		request := httptest.NewRequestWithContext(query.WithCaller(t.Context(), ada), http.MethodGet,
 			"/v1/jobs/"+id, http.NoBody)
 		answer := httptest.NewRecorder()
 		r.Handler().ServeHTTP(answer, request)

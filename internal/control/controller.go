@@ -107,19 +107,19 @@ type Options struct {
 	EnergiesForeign func() int64
 	// OnStrange is told of what the agent of a node says of jobs and can't be; as OnDecide, and from
 	// [Controller.Record]. Nil: it is logged.
-	OnStrange func(*Strange)
+	OnStrange func(*ImplausibleReport)
 }
 
-// Strange is what the agent of a node says and can't be: nothing comes of it, and it is kept apart. Job and
+// ImplausibleReport is what the agent of a node says and can't be: nothing comes of it, and it is kept apart. Job and
 // Run are what it says it of. What is the same for all of a kind.
-type Strange struct {
+type ImplausibleReport struct {
 	Kind, Node, What, Detail string
 	Job                      int64
 	Run                      string
 }
 
 // Attrs returns what a log says of it.
-func (s *Strange) Attrs() []any {
+func (s *ImplausibleReport) Attrs() []any {
 	attrs := []any{"node", s.Node, "job", s.Job, "run", s.Run}
 	if s.Detail != "" {
 		attrs = append(attrs, "detail", s.Detail)
@@ -189,9 +189,9 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.running.Go(func() { c.learner.Run(background) })
-	c.running.Go(func() { c.retain(background) })
-	c.running.Go(func() { c.keepWaiting(background) })
-	c.running.Go(func() { keepSeries(background, &c.settings, c.options.Log) })
+	c.running.Go(func() { c.pruneDaily(background) })
+	c.running.Go(func() { c.trackWaiting(background) })
+	c.running.Go(func() { reloadSeries(background, &c.settings, c.options.Log) })
 	c.running.Go(func() { c.decider.Run(background) })
 	c.running.Go(func() { c.forecasts.Run(background) })
 	return c, nil
@@ -276,7 +276,7 @@ func setDefaults(o *Options) {
 	}
 	if o.OnStrange == nil {
 		log := o.Log
-		o.OnStrange = func(s *Strange) { log.Warn(s.What, s.Attrs()...) }
+		o.OnStrange = func(s *ImplausibleReport) { log.Warn(s.What, s.Attrs()...) }
 	}
 }
 

@@ -40,7 +40,7 @@ func (c *Controller) Decide(ctx context.Context, r *epdapi.DecideRequest) (live.
 		c.noteStart(r, d)
 	}
 	if d.Fault == decide.FaultElsewhere || d.Fault == decide.FaultUnknown && d.IsOfNoJob() {
-		c.options.OnStrange(&Strange{
+		c.options.OnStrange(&ImplausibleReport{
 			StrangeDecision, r.Node,
 			"clocks are asked for of a job that Slurm doesn't have there: default clocks", d.Reason,
 			int64(r.Job), r.RunID,

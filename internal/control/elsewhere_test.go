@@ -156,7 +156,7 @@ func oneOutcomeCounts(t *testing.T, decided bool) {
 	var strange atomic.Int64
 	r := newRig(t, func(o *Options) {
 		o.Resolve = p.resolve
-		o.OnStrange = func(s *Strange) {
+		o.OnStrange = func(s *ImplausibleReport) {
 			if s.Kind != StrangeAgain || s.Node != "n1" {
 				t.Errorf("%+v", s)
 			}

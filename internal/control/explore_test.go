@@ -235,7 +235,7 @@ func TestANewWorkloadIsPredictedByWhatOthersShowed(t *testing.T) {
 	truth := c.truths[19]
 	one := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(1), Fc: 1, Fm: 1})
 	sample := []dvfsmodel.Sample{{Core: base.Core, Mem: base.Mem, Time: one.Time, Power: one.Power}}
-	known, err := pooled.Builtin().Condition(sample, base, pooled.NoiseOf(sample))
+	known, err := pooled.BuiltinCurves().Condition(sample, base, pooled.NoiseOf(sample))
 	if err != nil {
 		t.Fatal(err)
 	}

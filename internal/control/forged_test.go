@@ -448,7 +448,7 @@ func TestWhateverANodeMakesUpCountsForNoMoreThanItsJobs(t *testing.T) {
 		f := &forger{
 			s: s, jobs: make(map[slurm.JobID]*slurm.Job), next: 1000,
 			rig: openRig(t, filepath.Join(dir, fmt.Sprint(n, ".db")), &hand{now: start}, enforceAll,
-				func(o *Options) { o.Resolve, o.OnStrange = s.resolve, func(*Strange) {} }),
+				func(o *Options) { o.Resolve, o.OnStrange = s.resolve, func(*ImplausibleReport) {} }),
 		}
 		for id := range slurm.JobID(4) {
 			j := f.job(id+1, nil)

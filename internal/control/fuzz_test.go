@@ -309,7 +309,7 @@ func answerOf(
 	request := (&http.Request{
 		Method: method, URL: target, Host: "epd", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: make(http.Header), Body: io.NopCloser(bytes.NewReader(body)), RequestURI: target.RequestURI(),
-	}).WithContext(query.As(tb.Context(), who))
+	}).WithContext(query.WithCaller(tb.Context(), who))
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, request)
 	return w

@@ -31,7 +31,7 @@ const (
 	maxFaults   = 20 // of a configuration
 )
 
-// Handler returns the JSON API. Who calls is what [query.As] put into the request's
+// Handler returns the JSON API. Who calls is what [query.WithCaller] put into the request's
 // context; whoever serves it sees to that.
 //
 //	POST /v1/submit      slurm.Submission → slurm.SubmitAnswer (control)

@@ -234,7 +234,7 @@ func (m *machine) fresh(t *rapid.T, r *agentRun, j *slurm.Job) {
 	if err != nil {
 		t.Fatalf("a decision is an error: %v", err)
 	}
-	if record.Micro(d.Created).Equal(record.Micro(r.decision.Created)) {
+	if record.StoredTime(d.Created).Equal(record.StoredTime(r.decision.Created)) {
 		return // the controller has it still
 	}
 	r.settings = m.Settings()
@@ -528,7 +528,7 @@ func (m *machine) retain(t *rapid.T) {
 				r.removed = m.rounds
 			}
 		}
-		m.decider.Tidy()
+		m.decider.ForgetStale()
 	}
 }
 

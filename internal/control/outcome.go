@@ -30,7 +30,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	if err != nil {
 		return 0, err
 	}
-	if c.asksSlurm() { // of which start of its job it is, Slurm and the decision say
+	if c.canAskSlurm() { // of which start of its job it is, Slurm and the decision say
 		o.Submitted, o.Restart = time.Time{}, 0
 	}
 	id := jobOf(&o)
@@ -58,7 +58,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	}
 	o.DropShared()
 	settings.completeNodeEnergy(&o)
-	receipt, err := c.put(ctx, id, &o)
+	receipt, err := c.storeOutcome(ctx, id, &o)
 	if err != nil {
 		c.counters.outcomeErrors.Add(1)
 		return 0, err
@@ -87,7 +87,7 @@ func (c *Controller) noteStored(id slurm.JobID, o *record.Outcome, job *jobs.Job
 	if partition == "" && job != nil {
 		partition = job.Partition.Value()
 	}
-	c.counters.ran(o)
+	c.counters.countRun(o)
 	if o.NotLocked == (live.NotLocked{}) {
 		c.Plan.Ended(id, len(o.GPUs), o.TimeS, o.GPUEnergyJ)
 	} else {
@@ -101,17 +101,17 @@ func (c *Controller) noteStored(id slurm.JobID, o *record.Outcome, job *jobs.Job
 	what := fmt.Sprintf("run %s of job %d on %s: %s", o.RunID, o.JobID,
 		slurm.Printable(o.Node, epdapi.MaxModelName), o.Implausible.Why)
 	c.counters.lastImplausible.Store(&what)
-	c.options.OnStrange(&Strange{
+	c.options.OnStrange(&ImplausibleReport{
 		StrangeValue, o.Node, "what an outcome says can't be: it is kept, and counts nowhere",
 		o.Implausible.Why, o.JobID, o.RunID,
 	})
 }
 
-// put stores an outcome. A job that is queued anew has another submit time, so
+// storeOutcome stores an outcome. A job that is queued anew has another submit time, so
 // that it has one run on a node until then: what comes of it under another run's id
 // is kept, and counts nowhere.
-func (c *Controller) put(ctx context.Context, id slurm.JobID, o *record.Outcome) (store.Receipt, error) {
-	if o.Unmatched || id == 0 || o.Submitted.IsZero() && !c.asksSlurm() {
+func (c *Controller) storeOutcome(ctx context.Context, id slurm.JobID, o *record.Outcome) (store.Receipt, error) {
+	if o.Unmatched || id == 0 || o.Submitted.IsZero() && !c.canAskSlurm() {
 		return c.options.Records.Runs.PutOutcome(ctx, o)
 	}
 	lock := &c.recording[int(id)%len(c.recording)]
@@ -126,7 +126,7 @@ func (c *Controller) put(ctx context.Context, id slurm.JobID, o *record.Outcome)
 	}
 	receipt, err := c.options.Records.Runs.PutOutcome(ctx, o)
 	if err == nil && (another && receipt == store.Stored || receipt == store.Conflicting) {
-		c.options.OnStrange(&Strange{
+		c.options.OnStrange(&ImplausibleReport{
 			StrangeAgain, o.Node, "another outcome of a run that has one: it is kept, and counts nowhere", "",
 			o.JobID, o.RunID,
 		})
@@ -140,18 +140,18 @@ func (c *Controller) attributeUndecided(
 	ctx context.Context, id slurm.JobID, o *record.Outcome, submitted int64, job *jobs.Job,
 ) error {
 	known := job != nil || submitted != 0
-	if o.DecisionID == 0 && !known && c.asksSlurm() {
+	if o.DecisionID == 0 && !known && c.canAskSlurm() {
 		o.Unmatched = true // nobody but its sender says that there was such a job
 	}
 	if o.DecisionID == 0 && o.Unmatched {
 		o.Workload, o.Arm = "", live.ArmExcluded
 	}
-	if o.DecisionID == 0 && o.Setting != (dvfsmodel.Setting{}) && c.asksSlurm() {
+	if o.DecisionID == 0 && o.Setting != (dvfsmodel.Setting{}) && c.canAskSlurm() {
 		o.DropSetting("no clocks were decided for it")
 	}
 	if o.Unmatched {
 		c.counters.wrongNode.Add(1)
-		c.options.OnStrange(&Strange{
+		c.options.OnStrange(&ImplausibleReport{
 			StrangeOutcome, o.Node,
 			"an outcome of a job that Slurm doesn't have there: it is kept, and counts nowhere", "", o.JobID, o.RunID,
 		})
@@ -163,8 +163,8 @@ func (c *Controller) attributeUndecided(
 	return c.attributeLate(ctx, id, o, submitted, job)
 }
 
-// asksSlurm reports whether there is a Slurm to ask about jobs.
-func (c *Controller) asksSlurm() bool { return c.options.Resolve != nil || c.options.Account != nil }
+// canAskSlurm reports whether there is a Slurm to ask about jobs.
+func (c *Controller) canAskSlurm() bool { return c.options.Resolve != nil || c.options.Account != nil }
 
 // attributeLate gives an outcome the workload that wasn't known when its run began:
 // nobody decided about it, as the controller was away, or Slurm didn't tell of its

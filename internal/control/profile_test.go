@@ -172,7 +172,7 @@ func TestProfilesAreReadByOperators(t *testing.T) {
 	if err != nil || len(one.Profiles) != 1 || one.Profiles[0].Workload != high.Workload {
 		t.Errorf("%+v, %v", one, err)
 	}
-	request := httptest.NewRequestWithContext(query.As(context.Background(), ada),
+	request := httptest.NewRequestWithContext(query.WithCaller(context.Background(), ada),
 		http.MethodGet, epdapi.PathProfiles, nil)
 	refused := httptest.NewRecorder()
 	r.Handler().ServeHTTP(refused, request)

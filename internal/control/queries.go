@@ -24,7 +24,7 @@ func (c *Controller) newQuery() *query.Service {
 			}
 		},
 		Status: c.status, Tracker: c.Jobs, Learner: c.learner, Forecasts: c.forecasts, Reports: c.reports,
-		Budgets:  c.Budget.told,
+		Budgets:  c.Budget.budgetList,
 		Plan:     c.Plan,
 		GPUNames: c.Foresight.gpuNames,
 		Clocks: func(gpuModel string) (query.Clocks, bool) {

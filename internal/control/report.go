@@ -26,7 +26,7 @@ func (c *Controller) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.Rep
 	})
 	s := c.settings.Load()
 	c.Budget.watch(s, r)
-	answer := epdapi.ReportAnswer{EveryS: every.Seconds(), Budget: c.Budget.holds(s)}
+	answer := epdapi.ReportAnswer{EveryS: every.Seconds(), Budget: c.Budget.isEnforced(s)}
 	if len(s.Live.SiteClocks.Partitions) == 0 || len(c.Jobs.Nodes()) > 0 { // else the node's aren't known yet
 		answer.SiteClocks = []epdapi.SiteClocks{}
 	}
@@ -79,8 +79,8 @@ func checkReport(r *epdapi.NodeReport) error {
 	}
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
-		if !(g.Power >= 0 && g.Power <= maxGPUWatts) || !possible(g.Core) || !possible(g.Mem) ||
-			!possible(g.SuspectedLimit) || !possible(g.LockedCore) || !possible(g.LockedMem) ||
+		if !(g.Power >= 0 && g.Power <= maxGPUWatts) || !isPossibleClock(g.Core) || !isPossibleClock(g.Mem) ||
+			!isPossibleClock(g.SuspectedLimit) || !isPossibleClock(g.LockedCore) || !isPossibleClock(g.LockedMem) ||
 			!(g.Cap >= 0 && g.Cap <= maxGPUWatts) ||
 			!(g.LockedCap >= 0 && g.LockedCap <= maxGPUWatts) || !arePossible(g.Profiles) ||
 			!arePossible(g.ProfilesInForce) || g.LockedProfile > dvfsmodel.MaxPowerProfile {
@@ -97,5 +97,5 @@ func arePossible(profiles []string) bool {
 	return len(profiles) <= int(dvfsmodel.MaxPowerProfile) && !slices.ContainsFunc(profiles, strange)
 }
 
-// possible reports whether there can be such a clock; 0 is none.
-func possible(f dvfsmodel.MHz) bool { return f >= 0 && f <= epdapi.MaxMHz }
+// isPossibleClock reports whether there can be such a clock; 0 is none.
+func isPossibleClock(f dvfsmodel.MHz) bool { return f >= 0 && f <= epdapi.MaxMHz }

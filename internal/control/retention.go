@@ -19,8 +19,8 @@ const (
 	maxPruneAhead = 7 * 24 * time.Hour
 )
 
-// retain removes old records every day until the context ends.
-func (c *Controller) retain(ctx context.Context) {
+// pruneDaily removes old records every day until the context ends.
+func (c *Controller) pruneDaily(ctx context.Context) {
 	timer := time.NewTimer(pruneFirst)
 	defer timer.Stop()
 	for {
@@ -28,7 +28,7 @@ func (c *Controller) retain(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-			c.decider.Tidy()
+			c.decider.ForgetStale()
 			timer.Reset(c.prune(ctx))
 		}
 	}

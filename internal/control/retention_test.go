@@ -30,7 +30,7 @@ func TestADecisionThatMemoryForgotIsToldAgain(t *testing.T) {
 	first := r.decide(ask(7))
 	r.flush()
 	r.clock.move(25 * time.Hour)
-	r.decider.Tidy()
+	r.decider.ForgetStale()
 	away = false
 	if again := r.decide(ask(7)); first.Apply || again.Apply || again.Reason != first.Reason {
 		t.Errorf("told %+v, and a day later %+v", first, again)

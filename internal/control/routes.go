@@ -42,7 +42,7 @@ type route struct {
 // routes returns what the API answers.
 func (a *api) routes() []route {
 	return []route{
-		{"POST " + epdapi.PathSubmit, query.Administrators, submitTime, forAll(a.postSubmit)},
+		{"POST " + epdapi.PathSubmit, query.Administrators, submitTime, sameForAll(a.postSubmit)},
 		{"POST " + epdapi.PathDecide, query.Agents, decideTime, a.postDecide},
 		{"POST " + epdapi.PathOutcome, query.Agents, requestTime, a.postOutcome},
 		{"POST " + epdapi.PathOutlook, query.Agents, requestTime, a.postOutlook},
@@ -57,7 +57,7 @@ func (a *api) routes() []route {
 		{"POST " + epdapi.PathLease, query.Agents, requestTime, a.postLease},
 		{"GET " + epdapi.PathBudget, query.Anybody, requestTime, a.getBudgets},
 		{"POST " + epdapi.PathBudget, query.Administrators, requestTime, a.postBudget},
-		{"POST " + epdapi.PathBudgetCancel, query.Administrators, requestTime, forAll(a.postBudgetCancel)},
+		{"POST " + epdapi.PathBudgetCancel, query.Administrators, requestTime, sameForAll(a.postBudgetCancel)},
 		{"GET " + epdapi.PathModels, query.Operators, requestTime, a.getModels},
 		{"GET " + epdapi.PathFit, query.Operators, requestTime, a.getFit},
 		{"POST " + epdapi.PathModelsUse, query.Administrators, requestTime, posted(a.query.UseModel, true)},
@@ -70,15 +70,15 @@ func (a *api) routes() []route {
 		{"POST " + epdapi.PathHistory, query.Administrators, requestTime, posted(a.query.AddHistory, false)},
 		{"GET " + epdapi.PathHistory, query.Anybody, requestTime, a.getHistory},
 		{"POST " + epdapi.PathReload, query.Administrators, requestTime, plain(a.query.Reload)},
-		{"POST " + epdapi.PathPower, query.Administrators, requestTime, forAll(a.postPower)},
+		{"POST " + epdapi.PathPower, query.Administrators, requestTime, sameForAll(a.postPower)},
 		{"GET " + epdapi.PathRuns, query.Administrators, requestTime, a.getRuns},
 		{"POST " + epdapi.PathForget, query.Administrators, requestTime, posted(a.query.Forget, true)},
 		{"POST " + epdapi.PathRemember, query.Administrators, requestTime, a.postRemember},
 	}
 }
 
-// forAll returns an answer that is the same for all who may ask.
-func forAll(answer func(*http.Request) (any, error)) func(*http.Request, query.Caller) (any, error) {
+// sameForAll returns an answer that is the same for all who may ask.
+func sameForAll(answer func(*http.Request) (any, error)) func(*http.Request, query.Caller) (any, error) {
 	return func(r *http.Request, _ query.Caller) (any, error) { return answer(r) }
 }
 

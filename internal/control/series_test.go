@@ -65,7 +65,7 @@ func TestPricesOfTheNextDayCountWithoutAReload(t *testing.T) {
 		var log safeLog
 		inForce.Store(read(""))
 		version := inForce.Load().Version
-		go keepSeries(ctx, &inForce, slog.New(slog.NewTextHandler(&log, nil)))
+		go reloadSeries(ctx, &inForce, slog.New(slog.NewTextHandler(&log, nil)))
 		at := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 		price := func() float64 {
 			t.Helper()

@@ -57,7 +57,7 @@ func (s *Settings) sharing() colocate.Rules {
 // profileOf returns what a workload does by itself on a GPU model, from its last runs
 // that had their GPUs alone. The error says that the records can't be read.
 func (f *Foresight) profileOf(ctx context.Context, key record.WorkloadKey) (*colocate.UseProfile, error) {
-	return store.Within(ctx, f.options.StoreWait, func(ctx context.Context) (*colocate.UseProfile, error) {
+	return store.WaitAtMost(ctx, f.options.StoreWait, func(ctx context.Context) (*colocate.UseProfile, error) {
 		return f.learner.Profile(ctx, key)
 	})
 }

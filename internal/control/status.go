@@ -55,8 +55,8 @@ func (c *counters) decideTook(t time.Duration) {
 	}
 }
 
-// ran counts a run that was recorded for the first time.
-func (c *counters) ran(o *record.Outcome) {
+// countRun counts a run that was recorded for the first time.
+func (c *counters) countRun(o *record.Outcome) {
 	if _, adapted := o.Slowdown.Get(); adapted {
 		c.adaptedRuns.Add(1)
 	}
@@ -106,7 +106,7 @@ func (c *Controller) status() epdapi.ControllerStatus {
 			status.NotLocked[kind] = runs
 		}
 	}
-	status.Budgets = c.Budget.told()
+	status.Budgets = c.Budget.budgetList()
 	status.Jobs, status.Tokens = c.Jobs.Len()
 	status.MissedPrologs = c.Jobs.Hooks.MissedPrologs()
 	status.TokensSeen, status.TokensMissing = c.Jobs.Hooks.Submissions()
@@ -115,7 +115,7 @@ func (c *Controller) status() epdapi.ControllerStatus {
 	status.Decided = c.decider.Len()
 	status.Unwritten, status.Lost = c.decider.Unwritten()
 	status.Queue, status.Nodes = c.Jobs.Status()
-	status.Suspected = decide.Suspected(c.decider, &s.Settings)
+	status.Suspected = decide.SuspectedLimits(c.decider, &s.Settings)
 	for _, warning := range s.warnings(c.options.Clock(), c.Jobs.Nodes()) {
 		status.ConfigWarnings = append(status.ConfigWarnings, warning.Error())
 	}

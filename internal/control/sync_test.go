@@ -239,7 +239,7 @@ func TestDecisionsWhoseOutcomeNeverComesAreForgottenAfterADay(t *testing.T) {
 		c.Jobs.Observe([]slurm.Job{{ID: 2, State: slurm.JobState{Base: slurm.Running}}})
 		pass(25 * time.Hour)
 		decide(3)
-		c.decider.Tidy()
+		c.decider.ForgetStale()
 		if n := c.status().Decided; n != 2 || c.decider.Kept(1, "n1") != nil {
 			t.Errorf("%d decisions are kept", n)
 		}

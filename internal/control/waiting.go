@@ -70,12 +70,12 @@ func (w *queuedGPUs) Backlog(job slurm.JobID, node string) float64 {
 // waitingEvery is how often who waits is worked out.
 const waitingEvery = 10 * time.Second
 
-// keepWaiting keeps up with who waits, until the context ends.
-func (c *Controller) keepWaiting(ctx context.Context) {
+// trackWaiting keeps up with who waits, until the context ends.
+func (c *Controller) trackWaiting(ctx context.Context) {
 	for rest := time.Duration(0); pause.For(ctx, rest) == nil; {
 		s := c.settings.Load()
 		if s.Goal.WaitWeight > 0 {
-			c.waiting.last.Store(c.whoWaits())
+			c.waiting.last.Store(c.findWaiting())
 		} else {
 			c.waiting.last.Store(nil)
 		}
@@ -83,8 +83,8 @@ func (c *Controller) keepWaiting(ctx context.Context) {
 	}
 }
 
-// whoWaits returns the jobs that could start but for GPUs, or for their turn to have them.
-func (c *Controller) whoWaits() *waitingJobs {
+// findWaiting returns the jobs that could start but for GPUs, or for their turn to have them.
+func (c *Controller) findWaiting() *waitingJobs {
 	names := c.Foresight.gpuNames(c.settings.Load().Profiles)
 	w := &waitingJobs{placeOf: make(map[string]int), counted: make(map[slurm.JobID]*waitJob)}
 	var gpus []int // by place

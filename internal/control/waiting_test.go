@@ -44,7 +44,7 @@ func TestWhoWaitsForANodesGPUsIsCounted(t *testing.T) {
 	waits(4, 32, func(j *slurm.Job) { j.Reason = "QOSMaxGRESPerUser" })
 	waits(5, 64, func(j *slurm.Job) { j.Partition = "debug,other" })
 	r.job(6, nil) // it runs
-	r.waiting.last.Store(r.whoWaits())
+	r.waiting.last.Store(r.findWaiting())
 	// Each partition's nodes have 8 GPUs, and each model's in one of them 4.
 	for node, want := range map[string]float64{"n1": 2./8 + 8./4 + 64./8, "n2": 2. / 8, "n3": 64. / 8, "n9": 0} {
 		if got := r.waiting.Backlog(99, node); got != want {
@@ -79,7 +79,7 @@ func TestWaitersSpeedAJobUpWhereWaitingHasAPrice(t *testing.T) {
 				j.Requested = slurm.TRES{"gres/gpu": 4}
 			})
 		}
-		r.waiting.last.Store(r.whoWaits())
+		r.waiting.last.Store(r.findWaiting())
 		r.job(100, nil)
 		d := r.decide(ask(100))
 		_, why, _ := strings.Cut(d.Reason, ", while ")
@@ -136,11 +136,11 @@ func TestANewcomersNiceIsSaidTogetherWithTheWordForIt(t *testing.T) {
 	}
 }
 
-// whoWaitsOneByOne is whoWaits by a look at each job as Slurm has it: how many GPUs are waited for by
+// whoWaitsOneByOne is findWaiting by a look at each job as Slurm has it: how many GPUs are waited for by
 // GPU of each node, beside a job, 0: none.
 func whoWaitsOneByOne(c *Controller, beside slurm.JobID) map[string]float64 {
 	names := c.Foresight.gpuNames(c.settings.Load().Profiles)
-	w := c.whoWaits()
+	w := c.findWaiting()
 	by := planner.NewBacklog(w.byPlace.GPUs)
 	for id, job := range c.Jobs.All() {
 		j := job.Slurm(id)
@@ -206,7 +206,7 @@ func manyWaiters(tb testing.TB, jobs, nodes int) *rig {
 
 func TestWhoWaitsIsWhatALookAtEachJobFinds(t *testing.T) {
 	r := manyWaiters(t, 500, 30)
-	r.waiting.last.Store(r.whoWaits())
+	r.waiting.last.Store(r.findWaiting())
 	for _, beside := range []slurm.JobID{9999, 1, 2, 3, 11, 77} {
 		for node, want := range whoWaitsOneByOne(r.Controller, beside) {
 			if got := r.waiting.Backlog(beside, node); math.Abs(got-want) > 1e-9*(1+want) {
@@ -222,7 +222,7 @@ func BenchmarkWhoWaits(b *testing.B) {
 			r := manyWaiters(b, jobs, 1000)
 			b.Run("by kind", func(b *testing.B) {
 				for b.Loop() {
-					r.whoWaits()
+					r.findWaiting()
 				}
 			})
 			b.Run("one by one", func(b *testing.B) {

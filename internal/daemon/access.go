@@ -74,8 +74,8 @@ func (a *Access) IsAdmin(uid int64) bool {
 	return slices.ContainsFunc(a.admins, func(u uint32) bool { return int64(u) == uid })
 }
 
-// caller returns a user who is no administrator.
-func (a *Access) caller(uid uint32) query.Caller {
+// userCaller returns a user who is no administrator.
+func (a *Access) userCaller(uid uint32) query.Caller {
 	c := query.Caller{UID: uid, Name: a.name(uid)}
 	if a.Operators != nil && c.Name != "" {
 		c.Operator = slices.Contains(a.Operators(), c.Name)
@@ -108,8 +108,8 @@ func (a *Access) name(uid uint32) string {
 	return fresh.name
 }
 
-// admin returns an administrator, as far as that is one where a request comes from.
-func (a *Access) admin(uid uint32, r *http.Request) query.Caller {
+// adminCaller returns an administrator, as far as that is one where a request comes from.
+func (a *Access) adminCaller(uid uint32, r *http.Request) query.Caller {
 	c := query.Caller{UID: uid, Admin: true}
 	peer, remote := munge.PeerOf(r.Context())
 	from := addressOf(r.RemoteAddr)
@@ -126,19 +126,19 @@ func (a *Access) RequireAdmin(who func(*http.Request) int64, h http.Handler) htt
 		uid := who(r)
 		if uid < 0 || uid > math.MaxUint32 || !a.IsAdmin(uid) {
 			why := epdapi.ErrorAnswer{Error: "only root and Slurm's user may ask"}
-			reply(a.telling(w, r, uid), http.StatusForbidden, why)
+			reply(a.refusalWriterFor(w, r, uid), http.StatusForbidden, why)
 			return
 		}
-		if err := query.Administrators.Admits(a.admin(uint32(uid), r)); err != nil {
-			reply(a.telling(w, r, uid), http.StatusForbidden, epdapi.ErrorAnswer{Error: err.Error()})
+		if err := query.Administrators.Admits(a.adminCaller(uint32(uid), r)); err != nil {
+			reply(a.refusalWriterFor(w, r, uid), http.StatusForbidden, epdapi.ErrorAnswer{Error: err.Error()})
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-// telling returns a response that tells [Access.Refused] if it refuses a request of a user, or of a machine.
-func (a *Access) telling(w http.ResponseWriter, r *http.Request, uid int64) http.ResponseWriter {
+// refusalWriterFor returns a response that tells [Access.Refused] if it refuses a request of a user, or of a machine.
+func (a *Access) refusalWriterFor(w http.ResponseWriter, r *http.Request, uid int64) http.ResponseWriter {
 	if a.Refused == nil {
 		return w
 	}
@@ -159,26 +159,26 @@ func (a *Access) telling(w http.ResponseWriter, r *http.Request, uid int64) http
 func (a *Access) serveUsers(who func(*http.Request) int64, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if peer, _ := munge.PeerOf(r.Context()); peer.Node != "" {
-			w = a.telling(w, r, 0)
-			h.ServeHTTP(w, r.WithContext(query.As(r.Context(), query.Caller{Node: peer.Node})))
+			w = a.refusalWriterFor(w, r, 0)
+			h.ServeHTTP(w, r.WithContext(query.WithCaller(r.Context(), query.Caller{Node: peer.Node})))
 			return
 		}
 		uid := who(r)
 		if uid < 0 || uid > math.MaxUint32 {
-			reply(a.telling(w, r, uid), http.StatusForbidden, epdapi.ErrorAnswer{Error: "who asks isn't known"})
+			reply(a.refusalWriterFor(w, r, uid), http.StatusForbidden, epdapi.ErrorAnswer{Error: "who asks isn't known"})
 			return
 		}
 		user := uint32(uid)
 		if a.IsAdmin(uid) {
-			admin := a.admin(user, r)
+			admin := a.adminCaller(user, r)
 			if admin.Machine != nil {
-				w = a.telling(w, r, uid)
+				w = a.refusalWriterFor(w, r, uid)
 			}
-			h.ServeHTTP(w, r.WithContext(query.As(r.Context(), admin)))
+			h.ServeHTTP(w, r.WithContext(query.WithCaller(r.Context(), admin)))
 			return
 		}
-		a.limiter.serve(a.telling(w, r, uid), r, user, h, func(r *http.Request) *http.Request {
-			return r.WithContext(query.As(r.Context(), a.caller(user)))
+		a.limiter.serve(a.refusalWriterFor(w, r, uid), r, user, h, func(r *http.Request) *http.Request {
+			return r.WithContext(query.WithCaller(r.Context(), a.userCaller(user)))
 		})
 	})
 }

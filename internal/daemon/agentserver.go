@@ -287,7 +287,7 @@ func (d *AgentServer) Status(ctx context.Context) *epdapi.Status {
 		now := c.Queries.Status(ctx, query.CallerOf(ctx))
 		s.Totals, s.Controller = totalsOf(&now), &now
 	}
-	latest, _ := d.problems.shown()
+	latest, _ := d.problems.latestProblems()
 	s.Troubles = append(s.Troubles, latest...)
 	return s
 }
@@ -341,7 +341,7 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 	if p, err := agent.CallGPU(d.options.Agent.GPUs(), id.UUID, profilesOf); err == nil && p.has != 0 {
 		out.Profiles, out.ProfilesInForce = p.has.Names(), p.now.Enforced.Names()
 	}
-	if gpu.Measured(r.Utilisation) {
+	if gpu.IsMeasured(r.Utilisation) {
 		utilisation = live.Known(r.Utilisation)
 	}
 	return out, true, utilisation
@@ -349,12 +349,12 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 
 // readClocks returns those that were read, and the power limit in force; 0 where they couldn't be.
 func readClocks(r *gpu.Reading) dvfsmodel.Setting {
-	return dvfsmodel.Setting{Core: measured(r.Core), Mem: measured(r.Mem), Cap: measured(r.Limit)}
+	return dvfsmodel.Setting{Core: measuredOrZero(r.Core), Mem: measuredOrZero(r.Mem), Cap: measuredOrZero(r.Limit)}
 }
 
-// measured returns a value that was read, else 0.
-func measured[T ~float64](v T) T {
-	if gpu.Measured(v) {
+// measuredOrZero returns a value that was read, else 0.
+func measuredOrZero[T ~float64](v T) T {
+	if gpu.IsMeasured(v) {
 		return v
 	}
 	return 0

@@ -19,7 +19,7 @@ func TestTroubleThatGoesOnIsShownOnceAndLoggedNowAndThen(t *testing.T) {
 			d.problems.note(errors.New("the guard can't ask"))
 			<-time.After(5 * time.Second)
 		}
-		shown, count := d.problems.shown()
+		shown, count := d.problems.latestProblems()
 		if count != 2*240 || len(shown) != 2 || time.Since(shown[0].At) > 10*time.Second {
 			t.Errorf("%d troubles, shown: %+v", count, shown)
 		}
@@ -29,7 +29,7 @@ func TestTroubleThatGoesOnIsShownOnceAndLoggedNowAndThen(t *testing.T) {
 		for i := range 2 * maxProblems {
 			d.problems.note(errors.New(strings.Repeat("x", i+1)))
 		}
-		shown, _ = d.problems.shown()
+		shown, _ = d.problems.latestProblems()
 		if len(shown) != maxProblems || len(shown[maxProblems-1].Message) != 2*maxProblems {
 			t.Errorf("%d are shown", len(shown))
 		}

@@ -199,7 +199,7 @@ func (o *desk) answer(r *http.Request, body []byte) (*http.Response, error) {
 		return nil, errBroken
 	}
 	w := httptest.NewRecorder()
-	as := query.As(r.Context(), query.Caller{Admin: true})
+	as := query.WithCaller(r.Context(), query.Caller{Admin: true})
 	asked := httptest.NewRequestWithContext(as, r.Method, r.URL.String(), bytes.NewReader(body))
 	asked.Header = r.Header
 	o.handler.ServeHTTP(w, asked)

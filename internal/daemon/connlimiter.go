@@ -24,10 +24,10 @@ const (
 type Door struct {
 	// Full names users who are let in also when others have taken all connections that they may.
 	Full func(uid int64) bool
-	// Proves tells that who asks is proved by each request, as [Proven] says: until then a connection is
+	// Proves tells that who asks is proved by each request, as [CountAsProven] says: until then a connection is
 	// anybody's, and makes room for another one where there are too many.
 	Proves bool
-	// Sessions tells that who asks has a session or a token, as [Prove] says: a connection without makes room,
+	// Sessions tells that who asks has a session or a token, as [MarkProven] says: a connection without makes room,
 	// too, and isn't kept for long.
 	Sessions bool
 	// Refused hears of a connection that is closed for there are too many: it wasn't let in, or made room. It
@@ -35,16 +35,16 @@ type Door struct {
 	Refused func(from string, madeRoom bool)
 }
 
-// Proven has a request's connection count as that of somebody who proved who asks, while it is answered.
-func Proven(h http.Handler) http.Handler {
+// CountAsProven has a request's connection count as that of somebody who proved who asks, while it is answered.
+func CountAsProven(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		Prove(r)
+		MarkProven(r)
 		h.ServeHTTP(w, r)
 	})
 }
 
-// Prove has a request's connection count as that of somebody who proved who they are, from now on.
-func Prove(r *http.Request) {
+// MarkProven has a request's connection count as that of somebody who proved who they are, from now on.
+func MarkProven(r *http.Request) {
 	if c, ok := r.Context().Value(peerKey{}).(*peerConn); ok {
 		c.limiter.prove(c)
 	}
@@ -115,7 +115,7 @@ func (k *connLimiter) newConn(c net.Conn, uid int64) *peerConn {
 		p.other = true
 		p.counted = append(p.counted, countedAs{"nobody", maxOfOne})
 	case k.door.Proves && remote.Port() < privilegedPorts:
-		a := plain(remote.Addr())
+		a := canonicalAddr(remote.Addr())
 		p.counted = append(p.counted, countedAs{a.String() + " root", maxOfOne})
 		if network := networkOf(a); network != a.String() {
 			p.counted = append(p.counted, countedAs{network + " root", maxOfMany})
@@ -125,7 +125,7 @@ func (k *connLimiter) newConn(c net.Conn, uid int64) *peerConn {
 		p.counted = append(p.counted, countedAs{"this machine", maxOfMany})
 	default:
 		p.other = true
-		p.counted = append(p.counted, countedAs{networkOf(plain(remote.Addr())), maxOfOne})
+		p.counted = append(p.counted, countedAs{networkOf(canonicalAddr(remote.Addr())), maxOfOne})
 	}
 	return p
 }

@@ -236,7 +236,7 @@ func TestAFloodOfHalfRequestsKeepsNoAgentOut(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		handler := munge.Authenticate(Proven(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		handler := munge.Authenticate(CountAsProven(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			reply(w, http.StatusOK, "decided")
 		})), &paper{}, munge.Options{})
 		if err := Serve(ctx, l, handler, Door{Proves: true, Refused: func(_ string, madeRoom bool) {

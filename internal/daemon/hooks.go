@@ -43,7 +43,7 @@ func (d *AgentServer) prolog(ctx context.Context, e *hooks.Event) hooks.Answer {
 	defer end()
 	began := time.Now()
 	if !d.waiting.wait(ctx, e, began) {
-		d.openLater(ctx, e, began)
+		d.prologWhenOpened(ctx, e, began)
 		return hookAnswer(false, "", "the GPUs are still being opened: default clocks until they are")
 	}
 	return d.openRun(ctx, e, time.Time{})
@@ -88,7 +88,7 @@ func (d *AgentServer) openRun(ctx context.Context, e *hooks.Event, began time.Ti
 	}
 	d.problems.note(err)
 	if d.isStopping() { // without waiting for this any longer
-		d.problems.note(d.options.Agent.HandsOff(ctx, run.ID, stopping))
+		d.problems.note(d.options.Agent.RevertToDefault(ctx, run.ID, stopping))
 		return hookAnswer(false, run.ID, stopping)
 	}
 	if applied.HandsOff != "" && run.Setting.WithoutProfile() != (dvfsmodel.Setting{}) {

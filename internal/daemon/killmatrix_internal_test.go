@@ -267,8 +267,8 @@ func (t *trial) held(g *gpu.Sim) (s dvfsmodel.Setting) {
 		if err != nil {
 			t.t.Fatal(err)
 		}
-		if !strings.Contains(t.blow.fault, string(gpu.FaultForeign)) || v != c.Of(lowestClocks) {
-			c.Put(&s, v)
+		if !strings.Contains(t.blow.fault, string(gpu.FaultForeign)) || v != c.ValueIn(lowestClocks) {
+			c.SetIn(&s, v)
 		}
 	}
 	return s
@@ -320,8 +320,8 @@ func (t *trial) wantNoted() {
 		}
 		held := t.held(g)
 		for c := range gpu.NumControls {
-			if _, noted := entry.Domains[c.Key()]; c.Of(held) != 0 && !noted {
-				t.t.Errorf("the %s of GPU %d is set to %v, and the journal doesn't say so", c, i, c.Of(held))
+			if _, noted := entry.Domains[c.Key()]; c.ValueIn(held) != 0 && !noted {
+				t.t.Errorf("the %s of GPU %d is set to %v, and the journal doesn't say so", c, i, c.ValueIn(held))
 			}
 		}
 	}
@@ -553,8 +553,8 @@ func TestAKillAnywhereLeavesNoGPUSetNoRunLostAndTheDatabaseWhole(t *testing.T) {
 	every, least := shareddata.Rounds(97, 4, 1), shareddata.Rounds(100, 5_000, 20_000)
 	for c := range gpu.NumControls {
 		if !slices.ContainsFunc(controls, func(s dvfsmodel.Setting) bool {
-			v := c.Of(s)
-			c.Put(&s, 0)
+			v := c.ValueIn(s)
+			c.SetIn(&s, 0)
 			return v != 0 && s == free
 		}) {
 			t.Errorf("the %s alone is never set", c)

@@ -82,8 +82,8 @@ func (l *latePrologs) stop() {
 	}
 }
 
-// openLater goes through a Prolog once the GPUs are opened.
-func (d *AgentServer) openLater(ctx context.Context, e *hooks.Event, began time.Time) {
+// prologWhenOpened goes through a Prolog once the GPUs are opened.
+func (d *AgentServer) prologWhenOpened(ctx context.Context, e *hooks.Event, began time.Time) {
 	finish, ok := d.beginHook(hooks.Prolog)
 	if !ok {
 		return

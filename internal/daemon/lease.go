@@ -98,20 +98,20 @@ func (l *leaser) exchange(ctx context.Context, stopping bool) (every time.Durati
 	answer, err := o.Lease(asking, request)
 	cancel()
 	if err != nil {
-		l.say(fmt.Errorf("the controller gives no leases of watts: %w", err))
+		l.logProblem(fmt.Errorf("the controller gives no leases of watts: %w", err))
 		return leaseBound, true
 	}
 	list := make([]agent.Lease, len(answer.Leases))
 	for i, lease := range answer.Leases {
 		list[i] = agent.Lease(lease)
 	}
-	l.say(o.Agent.Leases().Set(ctx, list, sent.Add(live.Known(answer.ForS).Duration())))
+	l.logProblem(o.Agent.Leases().Set(ctx, list, sent.Add(live.Known(answer.ForS).Duration())))
 	every = min(max(live.Known(answer.EveryS).Duration(), leaseSooner), leaseLater)
 	return every, len(list) > 0
 }
 
-// say notes what went wrong, once for as long as it is the same.
-func (l *leaser) say(err error) {
+// logProblem notes what went wrong, once for as long as it is the same.
+func (l *leaser) logProblem(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -143,7 +143,7 @@ func (l *leaser) powerLimits() []epdapi.LeaseGPU {
 	for i := range state.GPUs {
 		g := epdapi.LeaseGPU{UUID: uuids[i], Model: state.GPUs[i].Identity.Model, Job: jobs[uuids[i]]}
 		if reading, err := agent.CallGPU(a.GPUs(), uuids[i], gpu.Device.Read); err == nil {
-			g.Power, g.Used = max(0, measured(reading.Power)), g.Job != 0 || reading.Utilisation > 0
+			g.Power, g.Used = max(0, measuredOrZero(reading.Power)), g.Job != 0 || reading.Utilisation > 0
 		}
 		if s := limits[i]; errs[i] == nil && s.limit > 0 {
 			g.Min, g.Max, g.InForce, g.Prior = s.can.Limits.Min, s.can.Limits.Max, s.limit, s.limit

@@ -46,27 +46,27 @@ type Machines struct {
 	Log                   *slog.Logger
 
 	mu    sync.Mutex
-	names map[string]resolved
+	names map[string]resolvedAddrs
 	hosts map[netip.Addr][]string // names by their addresses
 	list  nodeList
 	heard map[string]heardNode        // by node
 	bound map[netip.Addr]addressOwner // addresses that Slurm doesn't know
-	own   resolved                    // under ""
+	own   resolvedAddrs               // under ""
 	asked map[string]askedNode        // nodes that weren't in the list
 	// askers are networks, as [networkOf] has them, with when Slurm was asked last about a node for them.
 	askers map[string]time.Time
 	asking int // questions to Slurm, now
 }
 
-// resolved are addresses of a name.
-type resolved struct {
+// resolvedAddrs are addresses of a name.
+type resolvedAddrs struct {
 	addrs []netip.Addr
 	at    time.Time
 	known bool // somebody could say
 }
 
 // isFresh reports whether addresses are no older than that, or than what is believed if nobody could say.
-func (r *resolved) isFresh(now time.Time, most time.Duration) bool {
+func (r *resolvedAddrs) isFresh(now time.Time, most time.Duration) bool {
 	if !r.known {
 		most = failuresFor
 	}
@@ -109,14 +109,14 @@ func interfaceAddresses() ([]netip.Addr, error) {
 	list := make([]netip.Addr, 0, len(all))
 	for _, a := range all {
 		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			list = append(list, plain(p.Addr()))
+			list = append(list, canonicalAddr(p.Addr()))
 		}
 	}
 	return list, err
 }
 
-// plain returns an address in the one form that it is compared in.
-func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+// canonicalAddr returns an address in the one form that it is compared in.
+func canonicalAddr(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
 // addressOf returns where a request or a connection comes from; invalid: from no network.
 func addressOf(remote string) netip.Addr {
@@ -124,7 +124,7 @@ func addressOf(remote string) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	return plain(at.Addr())
+	return canonicalAddr(at.Addr())
 }
 
 // IsOwn reports whether an address is this machine's.
@@ -137,7 +137,7 @@ func (m *Machines) IsOwn(a netip.Addr) bool {
 	defer m.mu.Unlock()
 	if !m.own.isFresh(now, failuresFor) {
 		if addrs, err := m.Own(); err == nil {
-			m.own = resolved{addrs, now, true}
+			m.own = resolvedAddrs{addrs, now, true}
 		}
 	}
 	return slices.Contains(m.own.addrs, a)
@@ -157,7 +157,7 @@ func (m *Machines) isOneOf(ctx context.Context, a netip.Addr, hosts []string) bo
 // addressesOf returns those of a host, by name or address, as of so long ago at most.
 func (m *Machines) addressesOf(ctx context.Context, host string, most time.Duration) []netip.Addr {
 	if a, err := netip.ParseAddr(host); err == nil {
-		return []netip.Addr{plain(a)}
+		return []netip.Addr{canonicalAddr(a)}
 	}
 	now := m.Clock()
 	m.mu.Lock()
@@ -169,11 +169,11 @@ func (m *Machines) addressesOf(ctx context.Context, host string, most time.Durat
 	ctx, cancel := context.WithTimeout(ctx, lookupBound)
 	defer cancel()
 	found, err := m.Lookup(ctx, host)
-	fresh := resolved{known.addrs, now, false} // while nobody can say, what was said
+	fresh := resolvedAddrs{known.addrs, now, false} // while nobody can say, what was said
 	if err == nil {
-		fresh = resolved{make([]netip.Addr, len(found)), now, true}
+		fresh = resolvedAddrs{make([]netip.Addr, len(found)), now, true}
 		for i := range found {
-			fresh.addrs[i] = plain(found[i])
+			fresh.addrs[i] = canonicalAddr(found[i])
 		}
 	}
 	m.mu.Lock()
@@ -183,9 +183,9 @@ func (m *Machines) addressesOf(ctx context.Context, host string, most time.Durat
 }
 
 // setName keeps the addresses of a name. The caller holds m.mu.
-func (m *Machines) setName(host string, now resolved) {
+func (m *Machines) setName(host string, now resolvedAddrs) {
 	if m.names == nil || len(m.names) >= maxMachines {
-		m.names, m.hosts = make(map[string]resolved), make(map[netip.Addr][]string)
+		m.names, m.hosts = make(map[string]resolvedAddrs), make(map[netip.Addr][]string)
 	}
 	for _, a := range m.names[host].addrs {
 		m.hosts[a] = slices.DeleteFunc(m.hosts[a], func(other string) bool { return other == host })
@@ -221,7 +221,7 @@ func newNodeList(nodes []slurm.Node) nodeList {
 			}
 			l.byHost[host] = i
 			if literal, err := netip.ParseAddr(host); err == nil {
-				l.byAddr[plain(literal)] = i
+				l.byAddr[canonicalAddr(literal)] = i
 			}
 		}
 	}
@@ -236,8 +236,8 @@ func (m *Machines) current(nodes []slurm.Node) *nodeList {
 	return &m.list
 }
 
-// listed returns a node of Slurm's last list; false: it isn't there.
-func (m *Machines) listed(name string) (slurm.Node, bool) {
+// listedNode returns a node of Slurm's last list; false: it isn't there.
+func (m *Machines) listedNode(name string) (slurm.Node, bool) {
 	if m.Nodes == nil {
 		return slurm.Node{}, false
 	}
@@ -251,10 +251,10 @@ func (m *Machines) listed(name string) (slurm.Node, bool) {
 	return nodes[i], true
 }
 
-// ask asks Slurm for a node that is said to be at an address, once a minute; false: Slurm has none, or
+// askSlurm asks Slurm for a node that is said to be at an address, once a minute; false: Slurm has none, or
 // doesn't say. Each question is a process: one network has as few asked as a node needs, whatever names it
 // says, and all together few at a time.
-func (m *Machines) ask(ctx context.Context, from netip.Addr, name string) (slurm.Node, bool) {
+func (m *Machines) askSlurm(ctx context.Context, from netip.Addr, name string) (slurm.Node, bool) {
 	now, source := m.Clock(), networkOf(from)
 	m.mu.Lock()
 	before := m.asked[name]
@@ -288,15 +288,15 @@ func (m *Machines) ask(ctx context.Context, from netip.Addr, name string) (slurm
 // hasOthers reports whether Slurm's nodes are known, and that it can be asked for one that isn't among them.
 func (m *Machines) hasOthers() bool { return m.Node != nil && m.Nodes != nil && len(m.Nodes()) > 0 }
 
-// isHere reports whether this machine has one of a node's addresses, as far as they are known.
-func (m *Machines) isHere(ctx context.Context, n *slurm.Node) bool {
+// isThisMachine reports whether this machine has one of a node's addresses, as far as they are known.
+func (m *Machines) isThisMachine(ctx context.Context, n *slurm.Node) bool {
 	return slices.ContainsFunc(hostsOf(n), func(host string) bool {
 		return host != "" && slices.ContainsFunc(m.addressesOf(ctx, host, addressesFor), m.IsOwn)
 	})
 }
 
-// isNodes reports whether an address is one of a node's, as Slurm has it, by names as of so long ago at most.
-func (m *Machines) isNodes(ctx context.Context, a netip.Addr, n *slurm.Node, most time.Duration) bool {
+// isAddressOf reports whether an address is one of a node's, as Slurm has it, by names as of so long ago at most.
+func (m *Machines) isAddressOf(ctx context.Context, a netip.Addr, n *slurm.Node, most time.Duration) bool {
 	return slices.ContainsFunc(hostsOf(n), func(host string) bool {
 		return host != "" && slices.Contains(m.addressesOf(ctx, host, most), a)
 	})
@@ -305,13 +305,13 @@ func (m *Machines) isNodes(ctx context.Context, a netip.Addr, n *slurm.Node, mos
 // find returns a node of Slurm's, and whether an address is one of its. What is known may be of before the
 // node got that address: then Slurm and the names are asked anew.
 func (m *Machines) find(ctx context.Context, a netip.Addr, name string) (n slurm.Node, known, its bool) {
-	if n, known = m.listed(name); known && m.isNodes(ctx, a, &n, addressesFor) {
+	if n, known = m.listedNode(name); known && m.isAddressOf(ctx, a, &n, addressesFor) {
 		return n, true, true
 	}
-	if now, ok := m.ask(ctx, a, name); ok {
+	if now, ok := m.askSlurm(ctx, a, name); ok {
 		n, known = now, true
 	}
-	return n, known, known && m.isNodes(ctx, a, &n, failuresFor)
+	return n, known, known && m.isAddressOf(ctx, a, &n, failuresFor)
 }
 
 // ownerOf returns a node that has an address, by what is known of nodes' addresses without asking; of several
@@ -346,7 +346,7 @@ func (m *Machines) SpeaksFor(ctx context.Context, from, origin netip.Addr, node 
 		return fmt.Errorf("%w: Slurm has no node %s", query.ErrForbidden, slurm.Printable(node, maxNodeName))
 	}
 	if m.IsOwn(from) || m.NodeHosts != nil && m.isOneOf(ctx, from, m.NodeHosts()) {
-		m.hearTrusted(node, from)
+		m.noteHeardTrusted(node, from)
 		return nil
 	}
 	n, known, proven := m.find(ctx, from, node)
@@ -358,17 +358,17 @@ func (m *Machines) SpeaksFor(ctx context.Context, from, origin netip.Addr, node 
 		if !known && m.hasOthers() {
 			return fmt.Errorf("%w: Slurm has no node %s", query.ErrForbidden, node)
 		}
-		if known && m.isHere(ctx, &n) {
+		if known && m.isThisMachine(ctx, &n) {
 			return fmt.Errorf("%w: Slurm has node %s on the controller's machine, and %s isn't that",
 				query.ErrForbidden, node, from)
 		}
 	}
 	owner := m.ownerOf(origin)
-	if known && owner != "" && owner != node && !m.isNodes(ctx, origin, &n, addressesFor) {
+	if known && owner != "" && owner != node && !m.isAddressOf(ctx, origin, &n, addressesFor) {
 		return fmt.Errorf("%w: the credential was made on node %s, which speaks for itself alone",
 			query.ErrForbidden, owner)
 	}
-	return m.hear(node, from, proven)
+	return m.noteHeard(node, from, proven)
 }
 
 // machineAsking is where a request comes from.
@@ -383,8 +383,8 @@ func (m *machineAsking) SpeaksFor(node string) error {
 	return m.machines.SpeaksFor(m.request.Context(), m.from, m.origin, node)
 }
 
-// hearTrusted notes that a node speaks from an address from where any node may: it isn't elsewhere then.
-func (m *Machines) hearTrusted(node string, from netip.Addr) {
+// noteHeardTrusted notes that a node speaks from an address from where any node may: it isn't elsewhere then.
+func (m *Machines) noteHeardTrusted(node string, from netip.Addr) {
 	now := m.Clock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -399,8 +399,8 @@ func (m *Machines) setHeard(node string, now heardNode) {
 	m.heard[node] = now
 }
 
-// hear notes that a node speaks from an address, unless it is another one's or the node is elsewhere.
-func (m *Machines) hear(node string, from netip.Addr, proven bool) error {
+// noteHeard notes that a node speaks from an address, unless it is another one's or the node is elsewhere.
+func (m *Machines) noteHeard(node string, from netip.Addr, proven bool) error {
 	now := m.Clock()
 	m.mu.Lock()
 	defer m.mu.Unlock()

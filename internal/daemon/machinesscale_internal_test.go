@@ -18,7 +18,7 @@ import (
 func (m *Machines) ownerOneByOne(a netip.Addr) string {
 	for _, n := range m.Nodes() {
 		for _, host := range hostsOf(&n) {
-			if literal, err := netip.ParseAddr(host); err == nil && plain(literal) == a ||
+			if literal, err := netip.ParseAddr(host); err == nil && canonicalAddr(literal) == a ||
 				slices.Contains(m.names[host].addrs, a) {
 				return n.Name
 			}
@@ -73,7 +73,7 @@ func TestOwnersAreThoseThatALookAtEachNodeFinds(t *testing.T) {
 			found++
 		}
 		wanted := name()
-		n, known := m.listed(wanted)
+		n, known := m.listedNode(wanted)
 		i := slices.IndexFunc(list, func(n slurm.Node) bool { return n.Name == wanted })
 		if known != (i >= 0) || known && n.Address != list[i].Address {
 			t.Fatalf("node %s: %+v, %v", wanted, n, known)

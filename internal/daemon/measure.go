@@ -16,7 +16,7 @@ func (d *AgentServer) Measure(ctx context.Context) metrics.Agent {
 		m.Aside = len(aside)
 	}
 	users := make(map[string]string) // partitions by GPU
-	_, m.Trouble = d.problems.shown()
+	_, m.Trouble = d.problems.latestProblems()
 	m.Steps, m.Guarded = state.Steps, state.Guarded
 	for i := range state.Runs {
 		r := &state.Runs[i]
@@ -57,7 +57,7 @@ func (d *AgentServer) measure(state *agent.GPUState, partitions map[string]strin
 		return out
 	}
 	out.Read, out.Power = true, max(0, float64(r.Power))
-	out.Limit = max(0, float64(measured(r.Limit)))
+	out.Limit = max(0, float64(measuredOrZero(r.Limit)))
 	out.Clocks, out.Utilisation = readClocks(&r), max(0, r.Utilisation)
 	return out
 }

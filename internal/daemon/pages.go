@@ -30,7 +30,7 @@ func (d *ControllerServer) InternalHandler() func(query.Caller) http.Handler {
 	}
 	return func(c query.Caller) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			mux.ServeHTTP(w, r.WithContext(query.As(r.Context(), c)))
+			mux.ServeHTTP(w, r.WithContext(query.WithCaller(r.Context(), c)))
 		})
 	}
 }

@@ -50,7 +50,7 @@ func settableOf(dev gpu.Device) (s settable, err error) {
 	if s.limit, err = dev.PowerLimit(); err != nil {
 		return settable{can: s.can}, nil //nolint:nilerr // it is said where it is set
 	}
-	if r, err := dev.Read(); err == nil && gpu.Measured(r.Limit) && r.Limit > 0 {
+	if r, err := dev.Read(); err == nil && gpu.IsMeasured(r.Limit) && r.Limit > 0 {
 		s.limit = min(s.limit, r.Limit)
 	}
 	return s, nil

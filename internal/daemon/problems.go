@@ -65,8 +65,8 @@ func (l *problemLog) note(err error) {
 	}
 }
 
-// shown returns the latest problems, and how many there were.
-func (l *problemLog) shown() (latest []epdapi.Problem, count int) {
+// latestProblems returns the latest problems, and how many there were.
+func (l *problemLog) latestProblems() (latest []epdapi.Problem, count int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	latest = make([]epdapi.Problem, len(l.latest))

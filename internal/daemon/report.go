@@ -123,7 +123,7 @@ func (d *AgentServer) nodeReport() *epdapi.NodeReport {
 			Run: runOfStatus(run), Partition: d.outbox.partition(run.ID), Readings: run.Readings,
 		})
 	}
-	latest, troubled := d.problems.shown()
+	latest, troubled := d.problems.latestProblems()
 	r.Troubled = troubled
 	for _, t := range latest[max(0, len(latest)-epdapi.MaxReportTroubles):] {
 		r.Troubles = append(r.Troubles, epdapi.Problem{

@@ -42,7 +42,7 @@ func Listen(ctx context.Context, path string, mode os.FileMode) (net.Listener, e
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // everybody may pass, the socket has its own permissions
 		return nil, err
 	}
-	l, err := (&net.ListenConfig{Control: ownersOnly}).Listen(ctx, "unix", path)
+	l, err := (&net.ListenConfig{Control: restrictToOwner}).Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, err
 	}
@@ -69,10 +69,10 @@ func chmodSocket(path string, mode os.FileMode) error {
 	return os.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), mode)
 }
 
-// ownersOnly has a socket's file be closed to others from its beginning: on Linux
+// restrictToOwner has a socket's file be closed to others from its beginning: on Linux
 // it gets the permissions that the socket has when it is bound. A umask would do as
 // much to all files that the process makes meanwhile.
-func ownersOnly(_, _ string, socket syscall.RawConn) error {
+func restrictToOwner(_, _ string, socket syscall.RawConn) error {
 	var failed error
 	err := socket.Control(func(fd uintptr) { failed = unix.Fchmod(int(fd), 0o600) })
 	return errors.Join(err, failed)

@@ -123,7 +123,7 @@ func TestASocketsPathThatIsTooLongIsNamed(t *testing.T) {
 
 func TestASocketIsClosedToOthersFromItsBeginning(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
-	l, err := (&net.ListenConfig{Control: ownersOnly}).Listen(t.Context(), "unix", path)
+	l, err := (&net.ListenConfig{Control: restrictToOwner}).Listen(t.Context(), "unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}

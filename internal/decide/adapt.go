@@ -21,10 +21,10 @@ const (
 // adaptedReason begins the reason of a decision that a run's clock be adapted, with the lowest clock.
 const adaptedReason = "adapted between core %v"
 
-// adapt decides that a run's clock be adapted, if that is wanted and can be: on
+// decideAdaptation decides that a run's clock be adapted, if that is wanted and can be: on
 // one node, on no more GPUs than are wanted, by a model, within the limit. What the run may take then is the SLA's
 // part of what it takes at default clocks at most.
-func (ch *chooser) adapt(budget float64) bool {
+func (ch *chooser) decideAdaptation(budget float64) bool {
 	rule, m, d, standard := &ch.settings.Live.Adapt, ch.model.Model, ch.decision, &ch.safe.Standard
 	if rule.ModeOf(ch.job.Partition.Value()) != config.AdaptOn || rule.Writes < minWrites ||
 		ch.job.Nodes != 1 || ch.request.GPUs > rule.MaxGPUs || !m.Covers(standard) || ch.constantCap() > 0 ||
@@ -60,9 +60,9 @@ func (ch *chooser) adapt(budget float64) bool {
 // because its GPUs were at their lowest clock when it had work again.
 const restSLA = 1.002
 
-// letRest decides that the GPUs of a run without a model go to their lowest clock while it leaves them
+// lowerWhenIdle decides that the GPUs of a run without a model go to their lowest clock while it leaves them
 // without work, if that is wanted and can be, on one node. At work they are at default clocks.
-func letRest(ch *chooser) {
+func lowerWhenIdle(ch *chooser) {
 	rule, d, base := &ch.settings.Live.Adapt, ch.decision, ch.table.Base
 	if rule.Rest == 0 || rule.Writes < minWrites || d.Mode != live.Enforce || ch.job.Nodes != 1 ||
 		ch.constantCap() > 0 {

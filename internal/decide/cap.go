@@ -68,7 +68,7 @@ func (ch *chooser) optimum(budget float64) (dvfsmodel.Point, error) {
 	if m := ch.cappedModel(); m != nil {
 		caps := ch.request.PowerLimit.Among(m.Caps)
 		if pt, ok := ch.uncapped.BetterUnderCap(m, caps, &best, ch.objective(), budget); ok &&
-			ch.others.allow(&pt, budget) {
+			ch.others.allAllow(&pt, budget) {
 			return pt, nil
 		}
 	}
@@ -83,9 +83,9 @@ func (ch *chooser) cappedModel() *choose.Capped {
 	return nil
 }
 
-// upperUnder returns how long a run at clocks and under a power limit takes at most by a model, on a GPU of
+// upperUnderLimit returns how long a run at clocks and under a power limit takes at most by a model, on a GPU of
 // such clocks.
-func upperUnder(
+func upperUnderLimit(
 	limit dvfsmodel.Watt, at *dvfsmodel.Point, m *learn.Model, base dvfsmodel.Setting, table *ClockTable,
 	margin float64,
 ) float64 {

@@ -72,7 +72,7 @@ func modelsOf(tb testing.TB, rng *rand.Rand, p *config.Profile, n int) []*learn.
 				Power: pt.Power * dvfsmodel.Watt(math.Exp(noise*rng.NormFloat64())),
 			}
 		}
-		known, err := pooled.Builtin().Condition(samples, p.Default, pooled.Noise{})
+		known, err := pooled.BuiltinCurves().Condition(samples, p.Default, pooled.Noise{})
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func (a *alike) chooser(tb testing.TB, configuration string) *chooser {
 	if a.deadline > 0 {
 		d.Wish.Deadline = start.Add(a.deadline)
 	}
-	job := jobs.Described(0, "", "p", "")
+	job := jobs.FromDescription(0, "", "p", "")
 	job.Limit, job.GPUs, job.Nodes = a.limit, 1, 1
 	return &chooser{
 		settings: s, table: newTable(s, r, dvfsmodel.Setting{}), model: learn.View{Model: a.model}, request: r,

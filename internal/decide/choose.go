@@ -75,7 +75,7 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 		ch.fixClocks(wishes)
 	default:
 		if ch.chooseByModel(); d.Workload == "" || ch.model.Model == nil {
-			letRest(ch)
+			lowerWhenIdle(ch)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func (ch *chooser) chooseByModel() {
 		d.Reason = "default clocks: " + whyUnknown(ch.staleErr, "the workload isn't known")
 		return
 	case m == nil:
-		d.Reason = "default clocks: " + ch.model.Why(d.GPUModel)
+		d.Reason = "default clocks: " + ch.model.WhyNoModel(d.GPUModel)
 		return
 	}
 	d.ModelVersion = m.Version
@@ -152,17 +152,17 @@ func (ch *chooser) chooseByModel() {
 	}
 	ch.safe, ch.uncapped = sure, sure
 	budget, bound := ch.timeBudget()
-	askOthers(ch, budget)
+	restrictToOthers(ch, budget)
 	best, err := ch.optimum(budget)
 	var little string
 	if err == nil {
-		best, little = worthSetting(ch, &best, budget)
+		best, little = pointIfWorthwhile(ch, &best, budget)
 		if pt, learns := ch.probe(&best, budget); learns {
 			ch.takeProbe(&pt)
 			return
 		}
 	}
-	if ch.adapt(budget) {
+	if ch.decideAdaptation(budget) {
 		return
 	}
 	switch {
@@ -189,9 +189,9 @@ func (ch *chooser) chooseByModel() {
 	ch.followPlan(budget)
 }
 
-// worthSetting returns a point, or the one at default clocks where the point saves too little energy, GPUs
+// pointIfWorthwhile returns a point, or the one at default clocks where the point saves too little energy, GPUs
 // with their share of the node, and is no faster; and then why.
-func worthSetting(ch *chooser, pt *dvfsmodel.Point, budget float64) (dvfsmodel.Point, string) {
+func pointIfWorthwhile(ch *chooser, pt *dvfsmodel.Point, budget float64) (dvfsmodel.Point, string) {
 	standard := ch.safe.At(ch.safe.Standard.Core, ch.safe.Standard.Mem) // under a constant power limit
 	least := ch.settings.Live.MinGainOf(ch.job.Partition.Value())
 	gain := 1 - float64(ch.energyWithHost(pt)/ch.energyWithHost(&standard))
@@ -388,7 +388,7 @@ func heldBackWords(ch *chooser, budget float64, bound string) string {
 		if err != nil {
 			continue
 		}
-		best, _ = worthSetting(ch, &best, r.budget)
+		best, _ = pointIfWorthwhile(ch, &best, r.budget)
 		if standard := &ch.safe.Standard; best.Core == standard.Core && best.Mem == standard.Mem {
 			continue
 		}

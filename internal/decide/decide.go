@@ -43,12 +43,12 @@ func (dr *Decider) Decide(
 	if earlier != nil && earlier.IsOf(r.RunID) {
 		return earlier, false, true
 	}
-	job, staleErr := dr.find(ctx, r, earlier != nil)
+	job, staleErr := dr.findJob(ctx, r, earlier != nil)
 	switch {
 	case errors.Is(staleErr, slurm.ErrNotFound):
-		return dr.notOurs(r, FaultUnknown, reasonNoJob), false, false
+		return dr.foreignDecision(r, FaultUnknown, reasonNoJob), false, false
 	case errors.Is(staleErr, jobs.ErrNotOnNode):
-		return dr.notOurs(r, FaultElsewhere, staleErr.Error()+": default clocks"), false, false
+		return dr.foreignDecision(r, FaultElsewhere, staleErr.Error()+": default clocks"), false, false
 	}
 	job = job.StartedIn(string(r.Partition))
 	var lead *Decided
@@ -66,29 +66,29 @@ func (dr *Decider) Decide(
 	}
 	fresh := dr.decide(r, job, staleErr)
 	if lead != nil {
-		fresh.follow(lead)
+		fresh.copyLead(lead)
 	}
 	d, made = dr.keep(key, fresh, job)
 	return d, made, false
 }
 
-// find returns what is known of a request's job, or else what the request says of it. The
+// findJob returns what is known of a request's job, or else what the request says of it. The
 // error says why it isn't as fresh as it should be.
-func (dr *Decider) find(ctx context.Context, r *epdapi.DecideRequest, ranBefore bool) (*jobs.Job, error) {
+func (dr *Decider) findJob(ctx context.Context, r *epdapi.DecideRequest, ranBefore bool) (*jobs.Job, error) {
 	job, staleErr := dr.options.Jobs.FindOn(ctx, r.Job, r.Node, ranBefore)
 	if job == nil {
-		job = jobs.Described(r.UID, string(r.User), string(r.Partition), string(r.Comment))
+		job = jobs.FromDescription(r.UID, string(r.User), string(r.Partition), string(r.Comment))
 	}
 	return job, staleErr
 }
 
-// notOurs returns the answer about a job that Slurm doesn't have, or not on the node: default clocks,
+// foreignDecision returns the answer about a job that Slurm doesn't have, or not on the node: default clocks,
 // whatever the request says of it. Should a job get that id later, or come to that node, it isn't this one.
-func (dr *Decider) notOurs(r *epdapi.DecideRequest, fault Fault, reason string) *Decided {
+func (dr *Decider) foreignDecision(r *epdapi.DecideRequest, fault Fault, reason string) *Decided {
 	s, now := dr.options.Settings(), dr.options.Clock()
 	return &Decided{Fault: fault, Decision: live.Decision{
 		ID: dr.decisionID(r, now), Job: uint32(r.Job), Node: r.Node,
-		Mode:   s.Live.ModeOf(jobs.Described(r.UID, "", string(r.Partition), "").Partition.Value()),
+		Mode:   s.Live.ModeOf(jobs.FromDescription(r.UID, "", string(r.Partition), "").Partition.Value()),
 		Reason: reason, GPUModel: s.ModelName(r.GPUModel), ConfigVersion: s.Version,
 		Arm:     live.ArmExcluded,
 		Created: now,
@@ -100,7 +100,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 	s := dr.options.Settings()
 	now := dr.options.Clock()
 	wishes := job.Wishes(now)
-	had := jobs.GPUsOn(dr.options.Jobs.Nodes(), r.Node, job.Given())
+	had := jobs.GPUsOn(dr.options.Jobs.Nodes(), r.Node, job.GivenGPUs())
 	gpus := max(int(job.GPUs), r.GPUs)
 	if had > 0 && r.GPUs > had { // of which workload it is, Slurm says
 		gpus = max(int(job.GPUs), had)
@@ -120,7 +120,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 		run: r.RunID, At: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared || job.SharesGPUs(),
 		clockHash: t.hash,
 		limit:     r.PowerLimit, profiles: r.Profiles,
-		submitted: job.Submitted, restarts: job.Restarts(), given: job.Given(), Fault: faultOf(staleErr),
+		submitted: job.Submitted, restarts: job.Restarts(), given: job.GivenGPUs(), Fault: faultOf(staleErr),
 		armShares: s.armShares(r.GPUModel),
 	}
 	if r.Partition != "" {
@@ -149,7 +149,7 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 	}).On(r.Node)
 	lot := drawUniform(&dr.armKey, r.Job)
 	if made.armShares.arm(lot) == live.ArmTreated {
-		ch.planned = func() liveplan.Advice { return dr.options.Plan.For(r.Job, job.Array(), now) }
+		ch.planned = func() liveplan.Advice { return dr.options.Plan.AdviceFor(r.Job, job.Array(), now) }
 	}
 	ch.choose(&wishes)
 	ch.drawArm(&made.armShares, lot)
@@ -192,7 +192,7 @@ func (dr *Decider) decisionID(r *epdapi.DecideRequest, at time.Time) string {
 func (dr *Decider) storedDecision(
 	ctx context.Context, r *epdapi.DecideRequest, job *jobs.Job,
 ) (own, other *Decided, err error) {
-	all, err := store.Within(ctx, dr.options.StoreWait, func(ctx context.Context) ([]record.Decision, error) {
+	all, err := store.WaitAtMost(ctx, dr.options.StoreWait, func(ctx context.Context) ([]record.Decision, error) {
 		return dr.options.Records.DecisionsOfJob(ctx, dr.options.Cluster, int64(r.Job))
 	})
 	if err != nil {
@@ -204,11 +204,11 @@ func (dr *Decider) storedDecision(
 		d := &all[i]
 		switch {
 		case d.Node == r.Node && d.RunID == r.RunID: // whatever the clock says
-			return fromRecord(d), nil, nil
+			return decidedFromRecord(d), nil, nil
 		case d.Created.Unix() < job.Submitted: // it was for another job of the same id, or an earlier run
 		case other == nil && d.Node != r.Node && job.Submitted > 0 && storedCanLead(d, r, s) &&
 			t.hasSetting(d.Setting):
-			other = fromRecord(d)
+			other = decidedFromRecord(d)
 		}
 	}
 	return nil, other, nil

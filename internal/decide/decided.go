@@ -72,15 +72,15 @@ func (dr *Decider) Kept(job slurm.JobID, node string) *Decided {
 	return dr.decided[jobOnNode{job, node}]
 }
 
-// recorded returns the decision for a run by the records; nil: they have none.
-func (dr *Decider) recorded(ctx context.Context, job slurm.JobID, node, run string) (*Decided, error) {
+// lookUpDecision returns the decision for a run by the records; nil: they have none.
+func (dr *Decider) lookUpDecision(ctx context.Context, job slurm.JobID, node, run string) (*Decided, error) {
 	all, err := dr.options.Records.DecisionsOfJob(ctx, dr.options.Cluster, int64(job))
 	if err != nil {
 		return nil, fmt.Errorf("find the decision of run %s: %w", run, err)
 	}
 	for i := len(all) - 1; i >= 0; i-- {
 		if d := &all[i]; d.Node == node && d.RunID == run {
-			return fromRecord(d), nil
+			return decidedFromRecord(d), nil
 		}
 	}
 	return nil, nil //nolint:nilnil // there is none
@@ -101,7 +101,7 @@ func (dr *Decider) Attribute(
 		if _, err := d.storedID(ctx); err != nil {
 			return run, "", fmt.Errorf("the decision of run %s isn't stored yet: %w", o.RunID, err)
 		}
-	} else if d, err = dr.recorded(ctx, id, o.Node, o.RunID); err != nil || d == nil {
+	} else if d, err = dr.lookUpDecision(ctx, id, o.Node, o.RunID); err != nil || d == nil {
 		o.DecisionID = 0
 		return run, "", err
 	}
@@ -219,8 +219,8 @@ func (dr *Decider) Release(job slurm.JobID, node, run string) {
 // job isn't known any more. The store has it after that.
 const forgetAfter = 24 * time.Hour
 
-// Tidy forgets decisions whose outcome never came.
-func (dr *Decider) Tidy() {
+// ForgetStale forgets decisions whose outcome never came.
+func (dr *Decider) ForgetStale() {
 	now := dr.options.Clock()
 	dr.mu.Lock()
 	defer dr.mu.Unlock()
@@ -232,8 +232,8 @@ func (dr *Decider) Tidy() {
 	}
 }
 
-// fromRecord rebuilds a decision.
-func fromRecord(d *record.Decision) *Decided {
+// decidedFromRecord rebuilds a decision.
+func decidedFromRecord(d *record.Decision) *Decided {
 	old := &Decided{
 		run: d.RunID, At: d.Created, id: d.ID, stored: make(chan struct{}),
 		armShares: armShares{d.HoldOut, d.ConstantArm},

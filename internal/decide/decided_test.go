@@ -83,7 +83,7 @@ func TestLeadsAreForgottenWithDecisionsWhoseOutcomeNeverComes(t *testing.T) {
 	known.Observe([]slurm.Job{{ID: 2, State: slurm.JobState{Base: slurm.Running}}})
 	now = now.Add(25 * time.Hour)
 	dr.Decide(t.Context(), on(3, "n1"))
-	dr.Tidy()
+	dr.ForgetStale()
 	if dr.Kept(1, "n1") != nil || dr.Len() != 2 || len(dr.leads) != 2 {
 		t.Errorf("%d decisions are kept, %d lead", dr.Len(), len(dr.leads))
 	}

@@ -64,7 +64,7 @@ type Decider struct {
 	started    time.Time
 	armKey     [sha256.Size]byte // key of the lot of those held out
 	exploreKey [sha256.Size]byte // and of those that explore
-	tables     tables
+	tables     tableCache
 	writer     *writer
 	evicted    atomic.Bool  // decisions of open runs may be in the store only
 	forgotten  atomic.Int64 // those of jobs submitted until then, Unix seconds, may be, too
@@ -90,7 +90,7 @@ func New(options *Options) *Decider {
 		options: options, started: options.Clock(),
 		armKey:     sha256.Sum256(append([]byte("hold-out "+options.Cluster+"\x00"), seed[:]...)),
 		exploreKey: sha256.Sum256(append([]byte("explore "+options.Cluster+"\x00"), seed[:]...)),
-		tables:     tables{seed: maphash.MakeSeed(), byKey: make(map[tableKey]*ClockTable)},
+		tables:     tableCache{seed: maphash.MakeSeed(), byKey: make(map[tableKey]*ClockTable)},
 		writer:     newWriter(options),
 		decided:    make(map[jobOnNode]*Decided), leads: make(map[leadKey]*Decided),
 	}

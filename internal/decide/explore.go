@@ -27,7 +27,7 @@ func (ch *chooser) probe(best *dvfsmodel.Point, budget float64) (dvfsmodel.Point
 	}
 	m := ch.model.Model
 	longest := max(best.Time, ch.safe.Standard.Time) * (1 + ch.settings.Live.ExploreSlowdown)
-	for _, c := range candidates(ch) {
+	for _, c := range probeCandidates(ch) {
 		if !slices.Contains(ch.table.Allowed, dvfsmodel.Setting{Core: c.At.Core, Mem: c.At.Mem}) {
 			continue
 		}
@@ -39,18 +39,18 @@ func (ch *chooser) probe(best *dvfsmodel.Point, budget float64) (dvfsmodel.Point
 			}
 			pt, sure = ch.safe.UnderCap(ch.cappedModel(), c.At, budget)
 			expected = c.Expected * ch.safe.Standard.Time
-			sure = sure && c.AtMost*ch.safe.Standard.Time <= ch.safe.Longest(budget)
+			sure = sure && c.AtMost*ch.safe.Standard.Time <= ch.safe.LongestTime(budget)
 		}
-		if sure && expected <= longest && ch.others.sure(&pt, budget) {
+		if sure && expected <= longest && ch.others.allSure(&pt, budget) {
 			return pt, pt.Core != best.Core || pt.Mem != best.Mem || pt.Cap != best.Cap
 		}
 	}
 	return dvfsmodel.Point{}, false
 }
 
-// candidates returns the settings at which most can be learnt: with power limits where these are chosen
+// probeCandidates returns the settings at which most can be learnt: with power limits where these are chosen
 // beside clocks.
-func candidates(ch *chooser) []learn.Candidate {
+func probeCandidates(ch *chooser) []learn.Candidate {
 	if !ch.request.CoreFixed && ch.capMode() == config.CapChosen && len(ch.model.LimitCandidates) > 0 {
 		return ch.model.LimitCandidates
 	}

@@ -35,7 +35,7 @@ func (dr *Decider) followOrLead(d *Decided) {
 	key := d.leadKey()
 	lead := dr.leads[key]
 	if lead != nil && lead.canLead(d) {
-		d.follow(lead)
+		d.copyLead(lead)
 		return
 	}
 	dr.leads[key] = d
@@ -55,8 +55,8 @@ func (d *Decided) canLead(other *Decided) bool {
 	return d.submitted == other.submitted
 }
 
-// follow makes a decision what another one is, but for its own node.
-func (d *Decided) follow(lead *Decided) {
+// copyLead makes a decision what another one is, but for its own node.
+func (d *Decided) copyLead(lead *Decided) {
 	own := d.Decision
 	// One lot was drawn for the job.
 	d.Decision, d.armShares = lead.Decision, lead.armShares

@@ -107,7 +107,7 @@ func (s *site) decide(key record.WorkloadKey, longest float64, explores bool) *l
 		Job: 1, GPUModel: key.GPUModel, GPUs: 1, Clocks: epdapi.GroupClocks(s.clocks), PowerLimit: s.limit,
 	}
 	r.Default = s.base
-	job := jobs.Described(0, "", "p", "")
+	job := jobs.FromDescription(0, "", "p", "")
 	job.Limit, job.GPUs, job.Nodes = live.LimitOf(time.Duration(longest*float64(time.Second))), 1, 1
 	d := &live.Decision{
 		GPUModel: key.GPUModel, Workload: key.Workload, Mode: s.settings.Live.Mode, Arm: live.ArmExcluded,

@@ -51,8 +51,8 @@ func (dr *Decider) decisionOfRun(ctx context.Context, r *epdapi.OutlookRequest) 
 		}
 		return nil // a later run of the job has come
 	}
-	d, err := store.Within(ctx, dr.options.StoreWait, func(ctx context.Context) (*Decided, error) {
-		return dr.recorded(ctx, r.Job, r.Node, r.RunID)
+	d, err := store.WaitAtMost(ctx, dr.options.StoreWait, func(ctx context.Context) (*Decided, error) {
+		return dr.lookUpDecision(ctx, r.Job, r.Node, r.RunID)
 	})
 	if err != nil || d == nil {
 		return nil // the run keeps what it knew
@@ -90,15 +90,15 @@ func (dr *Decider) currentUpper(d *Decided) live.Number {
 	}
 	upper := live.Number{}
 	for _, m := range append(view.Without, view.Model) { // the longest by any
-		if at, known := dr.upperBy(d, m).Get(); known {
+		if at, known := dr.upperByModel(d, m).Get(); known {
 			upper = live.Known(max(upper.Or(0), at))
 		}
 	}
 	return upper
 }
 
-// upperBy returns how long a run at a decision's clocks takes at most by a model.
-func (dr *Decider) upperBy(d *Decided, m *learn.Model) live.Number {
+// upperByModel returns how long a run at a decision's clocks takes at most by a model.
+func (dr *Decider) upperByModel(d *Decided, m *learn.Model) live.Number {
 	base, known := dr.options.Models.Base(d.GPUModel, m)
 	if !known {
 		return live.Number{}
@@ -116,7 +116,7 @@ func (dr *Decider) upperBy(d *Decided, m *learn.Model) live.Number {
 		return live.Known(m.UpperTime(&at, margin) * d.Adapt.SLA)
 	}
 	if d.Apply && d.Cap > 0 {
-		return live.Known(upperUnder(d.Cap, &at, m, base, dr.GPUs.Clocks(d.GPUModel), margin))
+		return live.Known(upperUnderLimit(d.Cap, &at, m, base, dr.GPUs.Clocks(d.GPUModel), margin))
 	}
 	at = m.At(at.Core, at.Mem)
 	return live.Known(m.UpperTime(&at, margin))

@@ -55,7 +55,7 @@ func (p PlanRules) Admissible(q *liveplan.ClockQuestion) ([]dvfsmodel.Setting, b
 	clocks := []dvfsmodel.Setting{{Core: safe.Standard.Core, Mem: safe.Standard.Mem}}
 	for _, pair := range safe.Settings {
 		if pt := safe.At(pair.Core, pair.Mem); pair != clocks[0] && safe.Admits(&pt, q.Limit) {
-			if _, little := worthSetting(ch, &pt, q.Limit); little == "" {
+			if _, little := pointIfWorthwhile(ch, &pt, q.Limit); little == "" {
 				clocks = append(clocks, pair)
 			}
 		}
@@ -78,7 +78,7 @@ func (p PlanRules) chooser(q *liveplan.ClockQuestion) *chooser {
 	request.PowerLimit, request.CoreFixed = seen.limit, seen.coreFixed
 	ch := &chooser{
 		settings: s, model: model, request: request,
-		job: jobs.Described(0, "", q.Partition, ""), decision: &live.Decision{GPUModel: s.ModelName(q.GPUModel)},
+		job: jobs.FromDescription(0, "", q.Partition, ""), decision: &live.Decision{GPUModel: s.ModelName(q.GPUModel)},
 		slowdown: q.Slowdown,
 	}
 	ch.table, _ = dr.tableOn(s, request, q.Partition)
@@ -156,12 +156,12 @@ func (ch *chooser) followPlan(budget float64) {
 	if m := ch.cappedModel(); m != nil && pt.Cap == 0 { // plans know clocks only
 		caps := ch.request.PowerLimit.Among(m.Caps)
 		if under, ok := ch.safe.NoSlowerUnderCap(m, caps, &pt, ch.objective(), budget); ok &&
-			ch.others.allow(&under, budget) {
+			ch.others.allAllow(&under, budget) {
 			pt = under
 			by += ", and by the job's own choice of a power limit, under which it takes no longer"
 		}
 	}
-	if worth, little := worthSetting(ch, &pt, budget); little != "" {
+	if worth, little := pointIfWorthwhile(ch, &pt, budget); little != "" {
 		pt = worth
 		by += ", " + little
 	}

@@ -36,7 +36,7 @@ func TestTheProfileIsThePartitionsWhereGPUsMayBeSet(t *testing.T) {
 		"shared":                  {"gpu", func(a *asked) { a.r.Shared = true }, 0},
 		"no GPUs":                 {"gpu", func(a *asked) { a.r.GPUs = 0 }, 0},
 	} {
-		a := asked{job: jobs.Described(0, "", c.partition, ""), r: epdapi.DecideRequest{
+		a := asked{job: jobs.FromDescription(0, "", c.partition, ""), r: epdapi.DecideRequest{
 			GPUs: 1, Clocks: []epdapi.ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380}}},
 			Profiles: []string{"Max-P", "Max-Q", "what a newer epd knows"},
 		}}

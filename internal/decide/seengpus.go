@@ -34,8 +34,8 @@ type SeenGPUs struct {
 type modelSeen struct {
 	first  int // among the models
 	nodes  int // that named it last
-	clocks reports[uint64, *ClockTable]
-	limits reports[limitKey, limitSeen]
+	clocks nodeReports[uint64, *ClockTable]
+	limits nodeReports[limitKey, limitSeen]
 }
 
 // limitSeen is what an agent said of the power limit of a GPU model, of its power profiles, and whether its
@@ -223,8 +223,8 @@ func (g *SeenGPUs) Models(further map[string]bool) []string {
 	return slices.Sorted(maps.Values(spellings))
 }
 
-// reports is what nodes say of one thing, each of them one value, which a key tells from others.
-type reports[K comparable, V any] struct {
+// nodeReports is what nodes say of one thing, each of them one value, which a key tells from others.
+type nodeReports[K comparable, V any] struct {
 	byNode map[string]K
 	values map[K]*reportedValue[V]
 	count  int // of values, so far
@@ -237,7 +237,7 @@ type reportedValue[V any] struct {
 }
 
 // put has a node say a value, in place of what it said before.
-func (s *reports[K, V]) put(node string, key K, value V) {
+func (s *nodeReports[K, V]) put(node string, key K, value V) {
 	if s.byNode == nil {
 		s.byNode, s.values = make(map[string]K), make(map[K]*reportedValue[V])
 	}
@@ -254,7 +254,7 @@ func (s *reports[K, V]) put(node string, key K, value V) {
 }
 
 // drop has a node say nothing any more.
-func (s *reports[K, V]) drop(node string) {
+func (s *nodeReports[K, V]) drop(node string) {
 	key, known := s.byNode[node]
 	if !known {
 		return
@@ -267,7 +267,7 @@ func (s *reports[K, V]) drop(node string) {
 
 // most returns what most nodes say, of several such values the one that was said first; the zero value: none
 // says anything.
-func (s *reports[K, V]) most() (value V) {
+func (s *nodeReports[K, V]) most() (value V) {
 	var best *reportedValue[V]
 	for _, v := range s.values {
 		if best == nil || v.nodes > best.nodes || v.nodes == best.nodes && v.first < best.first {

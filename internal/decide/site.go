@@ -58,8 +58,8 @@ func suspectedWords(at dvfsmodel.MHz) string {
 		"them there, and site_clocks doesn't say so", float64(at))
 }
 
-// Suspected lists the nodes that are left alone because somebody else seems to hold their GPUs down.
-func Suspected(d *Decider, s *Settings) []epdapi.SuspectedLimit {
+// SuspectedLimits lists the nodes that are left alone because somebody else seems to hold their GPUs down.
+func SuspectedLimits(d *Decider, s *Settings) []epdapi.SuspectedLimit {
 	var all []epdapi.SuspectedLimit
 	suspects := d.GPUs.Suspects()
 	for _, node := range slices.Sorted(maps.Keys(suspects)) {

@@ -37,8 +37,8 @@ func comparePairs(a, b dvfsmodel.Setting) int {
 	return cmp.Or(cmp.Compare(a.Mem, b.Mem), cmp.Compare(a.Core, b.Core))
 }
 
-// tables keeps tables: a cluster has few kinds of GPUs.
-type tables struct {
+// tableCache keeps tables: a cluster has few kinds of GPUs.
+type tableCache struct {
 	mu    sync.RWMutex
 	seed  maphash.Seed
 	byKey map[tableKey]*ClockTable
@@ -57,7 +57,7 @@ const (
 )
 
 // get returns the table of a request's GPUs under the site's clocks.
-func (t *tables) get(s *Settings, r *epdapi.DecideRequest, site dvfsmodel.Setting) *ClockTable {
+func (t *tableCache) get(s *Settings, r *epdapi.DecideRequest, site dvfsmodel.Setting) *ClockTable {
 	key := tableKey{s, t.hash(r, site), site}
 	t.mu.RLock()
 	found := t.byKey[key]
@@ -79,7 +79,7 @@ func (t *tables) get(s *Settings, r *epdapi.DecideRequest, site dvfsmodel.Settin
 
 // hash tells requests with different GPUs, or ceilings, apart. Requests come from root, so
 // that nobody tries to make two alike.
-func (t *tables) hash(r *epdapi.DecideRequest, site dvfsmodel.Setting) uint64 {
+func (t *tableCache) hash(r *epdapi.DecideRequest, site dvfsmodel.Setting) uint64 {
 	var h maphash.Hash
 	h.SetSeed(t.seed)
 	_, _ = h.WriteString(r.GPUModel)

@@ -55,14 +55,14 @@ func UnderLimits(dr *Decider, job slurm.JobID, node string) (curve []budget.Slow
 		}
 	}
 	slices.SortFunc(curve, func(a, b budget.Slowdown) int { return cmp.Compare(a.Watts, b.Watts) })
-	return thinned(curve), need
+	return thinCurve(curve), need
 }
 
 // mostPoints is how many points of a curve are enough to divide watts by.
 const mostPoints = 16
 
-// thinned returns a curve with fewer points, its last one among them.
-func thinned(curve []budget.Slowdown) []budget.Slowdown {
+// thinCurve returns a curve with fewer points, its last one among them.
+func thinCurve(curve []budget.Slowdown) []budget.Slowdown {
 	if len(curve) <= mostPoints {
 		return curve
 	}

@@ -43,8 +43,8 @@ func newWriter(options *Options) *writer {
 	return &writer{options: options, queue: make(chan writeTask, writeQueue), began: time.Now()}
 }
 
-// progressed notes that the store is not behind now.
-func (w *writer) progressed() { w.progressAt.Store(int64(time.Since(w.began))) }
+// noteProgress notes that the store is not behind now.
+func (w *writer) noteProgress() { w.progressAt.Store(int64(time.Since(w.began))) }
 
 // run writes what is put until the context ends.
 func (w *writer) run(ctx context.Context) {
@@ -59,7 +59,7 @@ func (w *writer) run(ctx context.Context) {
 func (w *writer) put(e writeTask) bool {
 	w.options.Unwritten.Add()
 	if w.waiting.Add(1) == 1 {
-		w.progressed()
+		w.noteProgress()
 	}
 	select {
 	case w.queue <- e:
@@ -135,7 +135,7 @@ func (w *writer) write(ctx context.Context, e *writeTask) {
 		err := w.writeOnce(ctx, e)
 		switch {
 		case err == nil:
-			w.progressed()
+			w.noteProgress()
 			w.failed.Store(nil)
 			w.failedForGood.Store(false)
 			return

@@ -266,8 +266,8 @@ func (e *examination) readConfig(ctx context.Context) (*config.Config, error) {
 	return config.Load(strings.NewReader(text), path, nil)
 }
 
-// bySettings returns a check that goes by Slurm's settings.
-func bySettings(
+// settingsCheck returns a check that goes by Slurm's settings.
+func settingsCheck(
 	look func(context.Context, *examination, *settings) []Finding,
 ) func(context.Context, *examination) []Finding {
 	return func(ctx context.Context, e *examination) []Finding {

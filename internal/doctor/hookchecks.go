@@ -333,7 +333,7 @@ func (e *examination) epilogJournal(ctx context.Context) string {
 }
 
 func newHookCheck(hook hooks.Hook, key, without string) func(context.Context, *examination) []Finding {
-	return bySettings(func(ctx context.Context, e *examination, s *settings) []Finding {
+	return settingsCheck(func(ctx context.Context, e *examination, s *settings) []Finding {
 		value := s.get(key)
 		words := []string{
 			"key", key, "pattern", value, "without", without, "install",

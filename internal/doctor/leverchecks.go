@@ -32,12 +32,12 @@ func checkLevers(ctx context.Context, e *examination) []Finding {
 		text, err := e.site.Files.Read(path)
 		return []byte(text), err
 	}
-	left, err := steer.LeftOf(state, read, nil)
+	left, err := steer.ReadLeftovers(state, read, nil)
 	if err == nil && len(left.Changes) > 0 && e.site.Slurm != nil {
 		asked, cancel := context.WithTimeout(ctx, slurmTimeout)
 		defer cancel()
 		if snap, asking := steer.SnapshotFromSlurm(e.site.client(), e.site.Now)(asked); asking == nil {
-			left, err = steer.LeftOf(state, read, snap)
+			left, err = steer.ReadLeftovers(state, read, snap)
 		}
 	}
 	switch {

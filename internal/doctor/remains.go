@@ -81,7 +81,7 @@ func leverRemains(ctx context.Context, socket, state string) (said []string) {
 		return said
 	}
 	for _, folder := range []string{state, defaultControllerState} {
-		left, err := steer.LeftOf(folder, os.ReadFile, nil)
+		left, err := steer.ReadLeftovers(folder, os.ReadFile, nil)
 		restore := "epd restore --state " + folder
 		switch {
 		case err != nil:

@@ -44,7 +44,7 @@ func checkSpeed(ctx context.Context, e *examination) []Finding {
 		return unknownFinding("slurmctld doesn't answer")
 	}
 	jobs, job := 0, slurm.JobID(1) // that there is none is an answer, too
-	all, err := timeOf(func() error {
+	all, err := timeCall(func() error {
 		_, err := e.site.client().EachJob(ctx, func(j *slurm.Job) error {
 			jobs, job = jobs+1, j.ID
 			return nil
@@ -62,7 +62,7 @@ func checkSpeed(ctx context.Context, e *examination) []Finding {
 	var one time.Duration
 	client := slurm.NewClient(e.site.Slurm, epdapi.JobWait) // as epd's
 	for tried := 0; tried == 0 || tried < maxJobTries && isTimeout(err); tried++ {
-		one, err = timeOf(func() error {
+		one, err = timeCall(func() error {
 			_, err := client.Job(ctx, job)
 			return err
 		})
@@ -78,7 +78,7 @@ func checkSpeed(ctx context.Context, e *examination) []Finding {
 		all.Round(time.Millisecond))
 }
 
-func timeOf(do func() error) (time.Duration, error) {
+func timeCall(do func() error) (time.Duration, error) {
 	began := time.Now()
 	err := do()
 	return time.Since(began), err

@@ -26,16 +26,16 @@ func slurmChecks() []Check {
 			[]*Fault{nodeSilent, nodeDrained},
 			checkNodes,
 		},
-		{"job-submit", Head, "Slurm's Lua plugin", []*Fault{pluginOff, pluginMissing}, bySettings(checkPlugin)},
+		{"job-submit", Head, "Slurm's Lua plugin", []*Fault{pluginOff, pluginMissing}, settingsCheck(checkPlugin)},
 		{
 			"submit-script", Head, "whether job_submit.lua and epplan.lua are there, load, and are called",
 			[]*Fault{scriptMissing, scriptForeign, scriptBroken, moduleMissing, moduleChanged, moduleOld},
-			bySettings(checkScript),
+			settingsCheck(checkScript),
 		},
 		{
 			"submit-socket", Head, "where and how epplan.lua asks epd",
 			[]*Fault{moduleSocket, socketLibrary},
-			bySettings(checkModule),
+			settingsCheck(checkModule),
 		},
 		{
 			"prolog", Both, "Prolog: set, files there and executable, ours last",
@@ -50,20 +50,20 @@ func slurmChecks() []Check {
 		{
 			"task-epilog", Node, "TaskEpilog, if epplan's: there and executable",
 			[]*Fault{taskEpilog},
-			bySettings(checkTaskEpilog),
+			settingsCheck(checkTaskEpilog),
 		},
-		{"prolog-flags", Both, "PrologFlags", []*Fault{flagsMissing}, bySettings(checkFlags)},
+		{"prolog-flags", Both, "PrologFlags", []*Fault{flagsMissing}, settingsCheck(checkFlags)},
 		{
 			"hook-timeouts", Both, "Slurm's timeouts of Prolog and Epilog",
 			[]*Fault{timeoutShort},
-			bySettings(checkTimeouts),
+			settingsCheck(checkTimeouts),
 		},
 		{
 			"priority", Head, "priorities, if epd orders the queue",
 			[]*Fault{priorityBasic, priorityFlat, priorityLow},
 			checkPriority,
 		},
-		{"private-data", Head, "what Slurm hides from epd", []*Fault{privateJobs}, bySettings(checkPrivate)},
+		{"private-data", Head, "what Slurm hides from epd", []*Fault{privateJobs}, settingsCheck(checkPrivate)},
 		{
 			"power-saving", Head, "Slurm's power saving, if nodes may sleep",
 			[]*Fault{sleepProgram, sleepMode, sleepTimeout},
@@ -72,9 +72,9 @@ func slurmChecks() []Check {
 		{
 			"gres", Both, "Slurm's and epd's count of GPUs",
 			[]*Fault{gresOff, gresCount},
-			bySettings(checkGres),
+			settingsCheck(checkGres),
 		},
-		{"accounting", Head, "Slurm's accounting", []*Fault{accountingOff}, bySettings(checkAccounting)},
+		{"accounting", Head, "Slurm's accounting", []*Fault{accountingOff}, settingsCheck(checkAccounting)},
 	}
 }
 

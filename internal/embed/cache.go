@@ -21,8 +21,8 @@ func (c *Client) cachePath(text string) string {
 	return filepath.Join(c.o.Cache, name[:2], name+".json")
 }
 
-// load returns a kept embedding; nil where there is none that can be used.
-func (c *Client) load(text string) []float64 {
+// loadCached returns a kept embedding; nil where there is none that can be used.
+func (c *Client) loadCached(text string) []float64 {
 	if c.o.Cache == "" {
 		return nil
 	}
@@ -37,8 +37,8 @@ func (c *Client) load(text string) []float64 {
 	return e
 }
 
-// store keeps an embedding, readable by its owner only.
-func (c *Client) store(text string, e []float64) error {
+// storeCached keeps an embedding, readable by its owner only.
+func (c *Client) storeCached(text string, e []float64) error {
 	if c.o.Cache == "" {
 		return nil
 	}

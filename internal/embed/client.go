@@ -59,7 +59,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float64, error)
 	var order []string
 	for i, text := range texts {
 		text = scrubText(text)
-		if out[i] = c.load(text); out[i] != nil {
+		if out[i] = c.loadCached(text); out[i] != nil {
 			continue
 		}
 		if missing[text] == nil {
@@ -73,7 +73,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float64, error)
 			return nil, err
 		}
 		for k, text := range part {
-			if err := c.store(text, found[k]); err != nil {
+			if err := c.storeCached(text, found[k]); err != nil {
 				return nil, err
 			}
 			for _, i := range missing[text] {

@@ -70,26 +70,26 @@ var secretPatterns = sync.OnceValue(func() []*regexp.Regexp {
 // Scrub returns a text without what looks like a password, key or token, and without characters that nobody
 // sees, between which one may hide. It would rather take out too much.
 func Scrub(text string) string {
-	text = strings.Map(shown, text)
+	text = strings.Map(visibleRune, text)
 	for _, s := range secretPatterns() {
 		text = s.ReplaceAllString(text, "${1}"+scrubbedMark+"${2}")
 	}
 	text = keyedValue().ReplaceAllStringFunc(text, func(found string) string {
-		if at := keyedValue().FindStringSubmatchIndex(found); isMixed(found[at[3]:]) {
+		if at := keyedValue().FindStringSubmatchIndex(found); hasLettersAndDigits(found[at[3]:]) {
 			return found[:at[3]] + scrubbedMark
 		}
 		return found
 	})
 	return longWord().ReplaceAllStringFunc(text, func(word string) string {
-		if isDrawn(word) {
+		if isRandomLooking(word) {
 			return scrubbedMark
 		}
 		return word
 	})
 }
 
-// shown returns a character if it is seen, or parts words or lines; -1: it is neither.
-func shown(r rune) rune {
+// visibleRune returns a character if it is seen, or parts words or lines; -1: it is neither.
+func visibleRune(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t' || r == '\r':
 		return r
@@ -112,14 +112,14 @@ var (
 	longWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\w+-]{20,}`) })
 )
 
-// isMixed reports whether a text has letters and digits.
-func isMixed(text string) bool {
+// hasLettersAndDigits reports whether a text has letters and digits.
+func hasLettersAndDigits(text string) bool {
 	return strings.ContainsAny(text, "0123456789") && strings.ContainsFunc(text, unicode.IsLetter)
 }
 
-// isDrawn reports whether a word looks as if it had been drawn at random: letters, digits at several places
+// isRandomLooking reports whether a word looks as if it had been drawn at random: letters, digits at several places
 // among them, and hardly anything that parts words.
-func isDrawn(word string) bool {
+func isRandomLooking(word string) bool {
 	const lettersByMark = 12 // what is drawn from 64 characters has 30 for each - or _
 	digits, marks, before := 0, 0, false
 	for _, r := range word {

@@ -90,8 +90,8 @@ func (c *Client) Post(ctx context.Context, path string, message, answer any) err
 	return c.call(ctx, http.MethodPost, path, message, answer)
 }
 
-// unreachable names the sockets that were tried.
-func unreachable(sockets []string, err error) error {
+// unreachableError names the sockets that were tried.
+func unreachableError(sockets []string, err error) error {
 	switch all := strings.Join(sockets, ", "); {
 	case len(sockets) > 1 && errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w at any of %s: %w", ErrUnreachable, all, fs.ErrPermission)
@@ -196,13 +196,13 @@ func (c *Client) call(ctx context.Context, method, path string, message, answer 
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return unreachable(c.sockets, err)
+		return unreachableError(c.sockets, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing was written
 	data, err := io.ReadAll(io.LimitReader(response.Body, MaxMessage+1))
 	switch {
 	case err != nil:
-		return unreachable(c.sockets, err)
+		return unreachableError(c.sockets, err)
 	case len(data) > MaxMessage:
 		return fmt.Errorf("%s: the answer has more than %d bytes", path, MaxMessage)
 	case response.StatusCode != http.StatusOK:

@@ -50,17 +50,17 @@ func exportOf(header []string) *export {
 	return nil
 }
 
-// stated returns a cell of a number; "" where the export says that there is none.
-func (e *export) stated(cell string) string {
+// numberCell returns a cell of a number; "" where the export says that there is none.
+func (e *export) numberCell(cell string) string {
 	if e != nil && slices.Contains([]string{"-", "n/e", "N/A"}, cell) {
 		return ""
 	}
 	return cell
 }
 
-// moment returns when a row begins, which may be written as a time until another one, day first. In
+// rowTime returns when a row begins, which may be written as a time until another one, day first. In
 // the hour that a clock shows twice it is the first time that is after the row before.
-func (e *export) moment(cell string, before time.Time) (at time.Time, ok bool) {
+func (e *export) rowTime(cell string, before time.Time) (at time.Time, ok bool) {
 	begin, _, _ := strings.Cut(cell, " - ")
 	begin, _, _ = strings.Cut(begin, " (") // "(CET)"
 	at, zoned, ok := textfile.Moment(begin)

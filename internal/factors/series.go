@@ -101,7 +101,7 @@ func (r *seriesReader) add() error {
 		if n := len(s.times); n > 0 {
 			before = s.times[n-1]
 		}
-		when, ok = r.export.moment(text, before)
+		when, ok = r.export.rowTime(text, before)
 		zoned = true
 	}
 	fault := &textfile.SyntaxError{Pos: r.CellAt(at), Msg: "time is " + textfile.Quoted(text)}
@@ -139,7 +139,7 @@ func (r *seriesReader) add() error {
 // factor returns a number of the current row; NaN where it states none.
 func (r *seriesReader) factor(column int) (float64, error) {
 	at, name := r.at[column].At, seriesColumns[column].Name
-	if r.export.stated(r.Cell(at)) == "" {
+	if r.export.numberCell(r.Cell(at)) == "" {
 		return math.NaN(), nil
 	}
 	plain, err := r.Number(at)

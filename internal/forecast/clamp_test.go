@@ -16,7 +16,7 @@ func TestAnExpectedTimeBeyondTheLimitRemains(t *testing.T) {
 		predict.Energy: {Value: 1, Low: 0.5, High: 2},
 	}
 	want := f
-	if clamp(&f, &Job{GPUs: 1, Limit: live.LimitOf(time.Hour)}, 0, dvfsmodel.Watt(math.Inf(1))); f != want {
+	if clampForecast(&f, &Job{GPUs: 1, Limit: live.LimitOf(time.Hour)}, 0, dvfsmodel.Watt(math.Inf(1))); f != want {
 		t.Errorf("%+v, want %+v: that is what the job would need", f, want)
 	}
 }
@@ -26,7 +26,7 @@ func TestAProfileThatIsNotThatOfTheBoardsBoundsNothing(t *testing.T) {
 		predict.Power: {Value: 650, Low: 500, High: 700},
 		predict.Time:  {Value: 10, Low: 5, High: 20},
 	}
-	clamp(&f, &Job{GPUs: 1, Limit: live.LimitOf(time.Hour)}, 40, 300)
+	clampForecast(&f, &Job{GPUs: 1, Limit: live.LimitOf(time.Hour)}, 40, 300)
 	if p := f[predict.Power]; p.Low != 500 || p.High != 700 {
 		t.Errorf("%+v, want it as it was: none of the boards uses 650 W", p)
 	}

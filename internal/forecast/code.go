@@ -88,8 +88,8 @@ func (c *codes) get(source string, now time.Time, submitted bool) (vector []floa
 	return a.vector, a.digest
 }
 
-// ask reports whether one more text of a user may wait for a server: others' wait, too.
-func (c *codes) ask(uid uint32) bool {
+// tryBegin reports whether one more text of a user may wait for a server: others' wait, too.
+func (c *codes) tryBegin(uid uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asks[uid] >= maxAsksOfUser {
@@ -102,8 +102,8 @@ func (c *codes) ask(uid uint32) bool {
 	return true
 }
 
-// asked ends what ask began.
-func (c *codes) asked(uid uint32) {
+// end ends what ask began.
+func (c *codes) end(uid uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asks[uid]--; c.asks[uid] <= 0 {
@@ -116,7 +116,7 @@ func CheckCode(c *epdapi.Code) error {
 	switch {
 	case len(c.Vector) != words.Dimensions:
 		return fmt.Errorf("a vector of %d coordinates, want %d", len(c.Vector), words.Dimensions)
-	case slices.ContainsFunc(c.Vector, impossible):
+	case slices.ContainsFunc(c.Vector, isImpossible):
 		return fmt.Errorf("a vector with coordinates beyond %g", maxCoordinate)
 	case c.Files < 1 || c.Files > maxCodeFiles || len(c.Digest) > 64 || len(c.Text) > maxCodeText:
 		return fmt.Errorf("code of %d files, a digest of %d bytes and a text of %d",
@@ -125,8 +125,8 @@ func CheckCode(c *epdapi.Code) error {
 	return nil
 }
 
-// impossible reports whether a coordinate can't be one of a vector; NaN can't.
-func impossible(x float32) bool { return !(math.Abs(float64(x)) <= maxCoordinate) }
+// isImpossible reports whether a coordinate can't be one of a vector; NaN can't.
+func isImpossible(x float32) bool { return !(math.Abs(float64(x)) <= maxCoordinate) }
 
 // Announce keeps what a user tells of the code of a job that is to be submitted, under
 // the sources by which it may be known then, and asks servers about its text, if that
@@ -146,9 +146,9 @@ func (f *Forecaster) Announce(uid uint32, sources []string, code *epdapi.Code) b
 		}
 		f.codes.put(source, a)
 	}
-	if code.Text != "" && f.servers().any() && f.codes.ask(uid) {
-		if !f.later(work{script: &scriptWork{source: sources[0], text: string(code.Text), announced: a}}) {
-			f.codes.asked(uid)
+	if code.Text != "" && f.servers().any() && f.codes.tryBegin(uid) {
+		if !f.enqueue(work{script: &scriptWork{source: sources[0], text: string(code.Text), announced: a}}) {
+			f.codes.end(uid)
 		}
 	}
 	return true

@@ -29,21 +29,21 @@ func TestAUserCantFillTheQueueForServers(t *testing.T) {
 	var c codes
 	asked := 0
 	for range askQueue {
-		if c.ask(2) {
+		if c.tryBegin(2) {
 			asked++
 		}
 	}
-	if asked != maxAsksOfUser || asked >= askQueue || !c.ask(1) {
+	if asked != maxAsksOfUser || asked >= askQueue || !c.tryBegin(1) {
 		t.Errorf("a user has %d texts wait", asked)
 	}
-	c.asked(2)
-	if !c.ask(2) || c.ask(2) {
+	c.end(2)
+	if !c.tryBegin(2) || c.tryBegin(2) {
 		t.Error("after an answer there is room for one")
 	}
 	for range maxAsksOfUser {
-		c.asked(2)
+		c.end(2)
 	}
-	c.asked(1)
+	c.end(1)
 	if len(c.asks) != 0 {
 		t.Errorf("%v is left", c.asks)
 	}

@@ -50,19 +50,19 @@ func JobOf(s *hooks.Submission, gpus int, limit live.Limit, source string) *Job 
 func (f *Forecaster) featuresOf(j *Job) *predict.Features {
 	u := f.users.get(j.UID)
 	if u.name == "" && j.UID > 0 && f.options.UserName != nil {
-		f.later(work{uid: j.UID})
+		f.enqueue(work{uid: j.UID})
 	}
 	return &predict.Features{
 		Submit: float64(f.options.Clock().Unix()), Owner: ownerOf(u.name, j.UID),
 		Labels: []string{
 			cut(j.Name), cut(cmp.Or(j.Partition, u.partition)), cut(cmp.Or(j.Account, u.account)),
 		},
-		Sizes: []float64{float64(j.GPUs), float64(max(1, j.Nodes))}, Requested: requested(j.Limit),
+		Sizes: []float64{float64(j.GPUs), float64(max(1, j.Nodes))}, Requested: requestedSeconds(j.Limit),
 	}
 }
 
-// requested returns a limit in seconds; NaN without one.
-func requested(limit live.Limit) float64 {
+// requestedSeconds returns a limit in seconds; NaN without one.
+func requestedSeconds(limit live.Limit) float64 {
 	if d, ok := limit.Duration(); ok {
 		return d.Seconds()
 	}
@@ -91,18 +91,18 @@ func (f *Forecaster) Predict(j *Job) *epdapi.Forecast {
 	}
 	out := &epdapi.Forecast{}
 	if found[predict.Time].Rung != predict.Repeat {
-		f.byCode(j, &found, out)
+		f.predictByCode(j, &found, out)
 	}
-	withoutEnergy(&found, float64(j.GPUs))
+	deriveEnergy(&found, float64(j.GPUs))
 	idle, busy := f.options.GPUPower()
-	clamp(&found, j, idle, busy)
-	out.Time, out.Power = foreseen(&found[predict.Time], 1), foreseen(&found[predict.Power], 1)
-	out.Energy = foreseen(&found[predict.Energy], dvfsmodel.JoulesPerKWh)
+	clampForecast(&found, j, idle, busy)
+	out.Time, out.Power = predictedRange(&found[predict.Time], 1), predictedRange(&found[predict.Power], 1)
+	out.Energy = predictedRange(&found[predict.Energy], dvfsmodel.JoulesPerKWh)
 	return out
 }
 
-// withoutEnergy makes an energy that nothing is known of from time and power.
-func withoutEnergy(f *predict.Forecast, gpus float64) {
+// deriveEnergy makes an energy that nothing is known of from time and power.
+func deriveEnergy(f *predict.Forecast, gpus float64) {
 	e, t, p := &f[predict.Energy], &f[predict.Time], &f[predict.Power]
 	if e.Rung == predict.Prior {
 		*e = predict.Prediction{
@@ -114,7 +114,7 @@ func withoutEnergy(f *predict.Forecast, gpus float64) {
 	}
 }
 
-func foreseen(p *predict.Prediction, unit float64) epdapi.PredictedRange {
+func predictedRange(p *predict.Prediction, unit float64) epdapi.PredictedRange {
 	return epdapi.PredictedRange{
 		Value: p.Value * unit, Low: p.Low * unit, High: p.High * unit, Rung: string(p.Rung),
 	}

@@ -147,7 +147,7 @@ func (f *Forecaster) learnLoop(ctx context.Context, from <-chan work) {
 	for {
 		select {
 		case w := <-from:
-			_ = f.guarded(func() error { f.learnFrom(ctx, &w); return nil }) // it is in the log
+			_ = f.withRecover(func() error { f.learnFrom(ctx, &w); return nil }) // it is in the log
 			w.done()
 		case <-ctx.Done():
 			for {
@@ -162,9 +162,9 @@ func (f *Forecaster) learnLoop(ctx context.Context, from <-chan work) {
 	}
 }
 
-// later has something learnt from, unless there is too much: the next training has
+// enqueue has something learnt from, unless there is too much: the next training has
 // it all. False: it isn't.
-func (f *Forecaster) later(w work) bool {
+func (f *Forecaster) enqueue(w work) bool {
 	if !f.options.Settings().Enabled {
 		return false
 	}
@@ -185,12 +185,12 @@ func (f *Forecaster) later(w work) bool {
 // JobEnded has a job learnt from that was submitted at a time, when all its runs are
 // in the records.
 func (f *Forecaster) JobEnded(id int64, submitted time.Time) {
-	f.later(work{job: id, submitted: submitted})
+	f.enqueue(work{job: id, submitted: submitted})
 }
 
-// guarded has a panic be an error: what is learnt in the background from what
+// withRecover has a panic be an error: what is learnt in the background from what
 // users submit must not end epd, which jobs' prologs wait for.
-func (f *Forecaster) guarded(do func() error) (err error) {
+func (f *Forecaster) withRecover(do func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v", r)

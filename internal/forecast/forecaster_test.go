@@ -140,7 +140,7 @@ func TestOfALongScriptWhatPredictionsLookAtIsKept(t *testing.T) {
 	if err != nil || len(kept) != 1 || kept[0].Source != job.Source {
 		t.Fatal(kept, err)
 	}
-	want := narrow(words.Embed(words.Read(job.Script[:embedScript])))
+	want := toFloat32(words.Embed(words.Read(job.Script[:embedScript])))
 	if !slices.Equal(kept[0].Script, want) {
 		t.Error("features of a long script are not those that it is predicted by")
 	}

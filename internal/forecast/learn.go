@@ -53,16 +53,16 @@ func pastOf(e *record.EndedJob) predict.Past {
 			Submit: float64(e.Submitted.Unix()), Owner: e.User,
 			Labels:    []string{string(e.Name), e.Partition, e.Account},
 			Sizes:     []float64{float64(e.GPUs), float64(max(1, e.Nodes))},
-			Requested: requested(e.Limit),
+			Requested: requestedSeconds(e.Limit),
 		},
-		Outcome: predict.Outcome{End: float64(e.Ended.Unix()), Completed: e.Completed, Value: truthOf(e)},
+		Outcome: predict.Outcome{End: float64(e.Ended.Unix()), Completed: e.Completed, Value: actualValues(e)},
 		Script:  scriptOf(e.ScriptHash),
 	}
 	return p
 }
 
-// truthOf returns what an ended job took, by target; NaN where that isn't known.
-func truthOf(e *record.EndedJob) [predict.Power + 1]float64 {
+// actualValues returns what an ended job took, by target; NaN where that isn't known.
+func actualValues(e *record.EndedJob) [predict.Power + 1]float64 {
 	nan := math.NaN()
 	took, energy := e.TimeS.Or(nan), e.EnergyJ.Or(nan)
 	return [...]float64{
@@ -90,7 +90,7 @@ func pastFrom(r *record.HistoryJob) (predict.Past, bool) {
 			Submit: float64(r.Submitted.Unix()), Owner: r.User,
 			Labels:    []string{cut(string(r.Name)), r.Partition, r.Account},
 			Sizes:     []float64{r.GPUs.Or(math.NaN()), max(1, r.Nodes.Or(1))},
-			Requested: requested(r.Limit),
+			Requested: requestedSeconds(r.Limit),
 		},
 		Outcome: predict.Outcome{
 			End: float64(r.Ended.Unix()), Completed: strings.HasPrefix(r.State, record.Completed),

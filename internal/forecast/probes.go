@@ -37,13 +37,13 @@ func (f *Forecaster) KeepScript(j *Job, code bool) {
 	if w.script == "" && w.code == nil {
 		return
 	}
-	f.later(work{script: w})
+	f.enqueue(work{script: w})
 }
 
 // keepFeatures stores what a script looks like, and asks an embedding server.
 func (f *Forecaster) keepFeatures(ctx context.Context, w *scriptWork) {
 	if w.text != "" {
-		defer f.codes.asked(w.announced.uid)
+		defer f.codes.end(w.announced.uid)
 		f.askServers(ctx, w)
 		return
 	}
@@ -51,14 +51,14 @@ func (f *Forecaster) keepFeatures(ctx context.Context, w *scriptWork) {
 		Cluster: f.options.Cluster, Source: w.source, Code: w.code, Digest: w.digest, Seen: f.options.Clock(),
 	}
 	if w.script != "" {
-		features.Script = narrow(words.Embed(words.Read(w.script)))
+		features.Script = toFloat32(words.Embed(words.Read(w.script)))
 	}
 	if err := f.options.Records.PutFeatures(ctx, features); err != nil && ctx.Err() == nil {
 		f.options.Log.Warn("features of a script can't be stored", "error", err)
 	}
 }
 
-func narrow(v []float64) []float32 {
+func toFloat32(v []float64) []float32 {
 	out := make([]float32, len(v))
 	for i, x := range v {
 		out[i] = float32(x)
@@ -66,7 +66,7 @@ func narrow(v []float64) []float32 {
 	return out
 }
 
-func widen(v []float32) []float64 {
+func toFloat64(v []float32) []float64 {
 	out := make([]float64, len(v))
 	for i, x := range v {
 		out[i] = float64(x)
@@ -104,10 +104,10 @@ func (f *Forecaster) fitProbes(ctx context.Context, ended []record.EndedJob, ver
 		}
 	}
 	p := &probes{}
-	p.script, version.Scripts, err = fitProbed(ctx, all, took,
+	p.script, version.Scripts, err = fitProbe(ctx, all, took,
 		func(f *record.Features) []float32 { return f.Script })
 	if err == nil {
-		p.code, version.Codes, err = fitProbed(ctx, all, took,
+		p.code, version.Codes, err = fitProbe(ctx, all, took,
 			func(f *record.Features) []float32 { return f.Code })
 	}
 	if err != nil {
@@ -117,9 +117,9 @@ func (f *Forecaster) fitProbes(ctx context.Context, ended []record.EndedJob, ver
 	return nil
 }
 
-// fitProbed fits to features of the length that most of them have; nil: there are too
+// fitProbe fits to features of the length that most of them have; nil: there are too
 // few.
-func fitProbed(
+func fitProbe(
 	ctx context.Context, all []record.Features, took map[string]*record.EndedJob,
 	of func(*record.Features) []float32,
 ) (*fittedProbe, int, error) {
@@ -134,14 +134,14 @@ func fitProbed(
 		if e == nil || len(v) != width || width == 0 {
 			continue
 		}
-		truths := truthOf(e)
+		truths := actualValues(e)
 		if t := truths[predict.Time]; t > 0 && !math.IsInf(t, 1) {
 			sources = append(sources, all[i].Source)
 		}
 		sets := map[predict.Target]*probe.Set{predict.Time: times, predict.Energy: energies}
 		for target, set := range sets {
 			if truth := truths[target]; truth > 0 && !math.IsInf(truth, 1) {
-				set.Embeddings, set.Values = append(set.Embeddings, widen(v)), append(set.Values, truth)
+				set.Embeddings, set.Values = append(set.Embeddings, toFloat64(v)), append(set.Values, truth)
 			}
 		}
 	}
@@ -177,9 +177,9 @@ func usualWidth(all []record.Features, of func(*record.Features) []float32) int 
 	return best
 }
 
-// byCode asks a probe what a job takes, and takes its answer where it is surer than
+// predictByCode asks a probe what a job takes, and takes its answer where it is surer than
 // history's, or history has none.
-func (f *Forecaster) byCode(j *Job, found *predict.Forecast, out *epdapi.Forecast) {
+func (f *Forecaster) predictByCode(j *Job, found *predict.Forecast, out *epdapi.Forecast) {
 	p := f.probes.Load()
 	if p == nil {
 		return
@@ -191,9 +191,9 @@ func (f *Forecaster) byCode(j *Job, found *predict.Forecast, out *epdapi.Forecas
 		if with == nil || j.Script == "" || with.width != words.Dimensions {
 			return
 		}
-		code = narrow(words.Embed(words.Read(j.Script[:min(len(j.Script), embedScript)])))
+		code = toFloat32(words.Embed(words.Read(j.Script[:min(len(j.Script), embedScript)])))
 	}
-	v := widen(code)
+	v := toFloat64(code)
 	strange := with.distances.NoveltyOf(v)
 	out.Code, out.Strange, out.Score = rung == predict.Code, strange.IsOutside, strange.Score
 	probes := map[predict.Target]probe.Probe{predict.Time: with.time, predict.Energy: with.energy}

@@ -45,7 +45,7 @@ func (t *tally) add(e *record.EndedJob) {
 	if e.Rung == "" {
 		return
 	}
-	rungs, truths := basesOf(e.Rung), truthOf(e)
+	rungs, truths := basesOf(e.Rung), actualValues(e)
 	truths[predict.Energy] *= dvfsmodel.JoulesPerKWh
 	predicted := [...]*record.Interval{
 		predict.Time: &e.PredictedS, predict.Energy: &e.PredictedJ, predict.Power: &e.PredictedPowerW,

@@ -82,9 +82,9 @@ func (t *texts) put(source, text string) {
 	t.of[source] = text
 }
 
-// like are texts of jobs that were learnt from, at most a few of those that an
+// nearest are texts of jobs that were learnt from, at most a few of those that an
 // embedding is most like.
-func (t *texts) like(p *fittedProbe, e []float64) []string {
+func (t *texts) nearest(p *fittedProbe, e []float64) []string {
 	const many, few = 30, 3
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +117,7 @@ func (f *Forecaster) askServers(ctx context.Context, w *scriptWork) {
 		f.options.Log.Info("no embedding of a job's code", "error", err)
 		return
 	}
-	rewritten := f.aligned(ctx, s, w, e, embedding)
+	rewritten := f.alignedEmbedding(ctx, s, w, e, embedding)
 	if rewritten != nil {
 		e = rewritten
 		f.counters.aligned.Add(1)
@@ -125,17 +125,17 @@ func (f *Forecaster) askServers(ctx context.Context, w *scriptWork) {
 		f.texts.put(w.source, w.text)
 	}
 	f.codes.mu.Lock()
-	w.announced.vector = narrow(e)
+	w.announced.vector = toFloat32(e)
 	submitted := w.announced.submitted
 	f.codes.mu.Unlock()
 	if submitted {
-		f.keepFeatures(ctx, &scriptWork{source: w.source, code: narrow(e), digest: w.announced.digest})
+		f.keepFeatures(ctx, &scriptWork{source: w.source, code: toFloat32(e), digest: w.announced.digest})
 	}
 }
 
-// aligned returns the embedding of a rewrite of code that is unlike all that was learnt
+// alignedEmbedding returns the embedding of a rewrite of code that is unlike all that was learnt
 // from; nil: it isn't, or there is none that passes.
-func (f *Forecaster) aligned(
+func (f *Forecaster) alignedEmbedding(
 	ctx context.Context, s *servers, w *scriptWork, e []float64,
 	embedding func(context.Context, string) ([]float64, error),
 ) []float64 {
@@ -144,7 +144,7 @@ func (f *Forecaster) aligned(
 		!p.code.distances.NoveltyOf(e).IsOutside {
 		return nil
 	}
-	examples := f.texts.like(p.code, e)
+	examples := f.texts.nearest(p.code, e)
 	if len(examples) == 0 {
 		return nil
 	}

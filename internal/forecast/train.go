@@ -77,7 +77,7 @@ func (f *Forecaster) trainLoop(ctx context.Context) {
 func (f *Forecaster) Train(ctx context.Context) error {
 	f.training <- struct{}{}
 	defer func() { <-f.training }()
-	return f.guarded(func() error { return f.train(ctx) })
+	return f.withRecover(func() error { return f.train(ctx) })
 }
 
 func (f *Forecaster) train(ctx context.Context) error {

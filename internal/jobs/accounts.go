@@ -43,7 +43,7 @@ type accounts struct {
 	mu           sync.Mutex
 	rejected     int // lines of the last answer
 	since, asked time.Time
-	byID         map[slurm.JobID][]accounted
+	byID         map[slurm.JobID][]accountedRun
 }
 
 // lookupSince is since when a run is looked for in accounting, whether somebody decided about it, and whether
@@ -69,8 +69,8 @@ func (r *Run) since(ended, now time.Time) lookupSince {
 	return lookupSince{ended.Add(-accountsBack), r.Decided, r.Decided && now.Sub(ended) < accountsWindow}
 }
 
-// accounted is one run of a job by accounting; times are Unix seconds.
-type accounted struct {
+// accountedRun is one run of a job by accounting; times are Unix seconds.
+type accountedRun struct {
 	submitted, start, end int64
 	state                 stateCode
 	suspended             bool // for a while
@@ -102,7 +102,7 @@ func (a *accounts) endingOf(
 	}
 	for i := len(runs) - 1; i >= 0; i-- { // as accounting lists them: the oldest first
 		r := &runs[i]
-		if run.before(&Job{Submitted: r.submitted, state: r.state, rare: &rare{start: r.start}}) {
+		if run.beganBefore(&Job{Submitted: r.submitted, state: r.state, rare: &rare{start: r.start}}) {
 			continue
 		}
 		state := r.state.state()
@@ -119,7 +119,7 @@ func (a *accounts) endingOf(
 // runsOf returns the runs of a job, the oldest first: by the last answer about all jobs, else by asking.
 func (a *accounts) runsOf(
 	ctx context.Context, ask Accounting, id slurm.JobID, since lookupSince,
-) ([]accounted, error) {
+) ([]accountedRun, error) {
 	a.mu.Lock()
 	covers := a.byID != nil && !a.since.After(since.at) && time.Since(a.asked) <= accountsFor
 	runs := a.byID[id]
@@ -145,7 +145,7 @@ func (a *accounts) runsOf(
 // lookUp asks accounting.
 func (a *accounts) lookUp(
 	ctx context.Context, ask Accounting, since time.Time, only ...slurm.JobID,
-) (map[slurm.JobID][]accounted, error) {
+) (map[slurm.JobID][]accountedRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, accountsTime)
 	defer cancel()
 	answer, err := ask(ctx, since, only...)
@@ -156,11 +156,11 @@ func (a *accounts) lookUp(
 		return nil, fmt.Errorf("ask accounting: %w", err)
 	}
 	a.noteRejected(&answer)
-	byID := make(map[slurm.JobID][]accounted, min(len(answer.Jobs), maxAccounts))
+	byID := make(map[slurm.JobID][]accountedRun, min(len(answer.Jobs), maxAccounts))
 	for i := range answer.Jobs {
 		j := &answer.Jobs[i]
 		if len(byID) < maxAccounts {
-			byID[j.ID] = append(byID[j.ID], accounted{
+			byID[j.ID] = append(byID[j.ID], accountedRun{
 				unix(j.Submit), unix(j.Start), unix(j.End), codeOf(j.State.Base), j.Suspended > 0,
 				strings.Clone(j.NodeList), j.Allocated.GPUs(),
 			})

@@ -68,7 +68,7 @@ func (t *Tracker) ask(ctx context.Context, id slurm.JobID, q *call) {
 		q.err = errors.New("slurm is asked about too many jobs at once")
 		return
 	}
-	asked := t.table.question()
+	asked := t.table.nextQuestion()
 	j, err := t.options.Resolve(ctx, id)
 	switch {
 	case errors.Is(err, slurm.ErrNotFound):
@@ -89,7 +89,7 @@ func (t *Tracker) ask(ctx context.Context, id slurm.JobID, q *call) {
 // anew.
 func (t *Tracker) Find(ctx context.Context, id slurm.JobID, ranBefore bool) (*Job, error) {
 	before := t.table.answer(id)
-	if before.job != nil && !ranBefore && t.table.fresh(before.asked) {
+	if before.job != nil && !ranBefore && t.table.isFresh(before.asked) {
 		return t.WithSubmission(ctx, before.job)
 	}
 	var err error
@@ -132,11 +132,11 @@ var ErrNotOnNode = errors.New("Slurm doesn't have the job on this node")
 // MayRunOn reports whether a job can be on a node, as Slurm has it: while its Epilogs run, Slurm names only
 // the nodes that are left.
 func (job *Job) MayRunOn(node string) bool {
-	return job.inEpilog() || job.state.state() != slurm.Pending && listsNode(job.unusual().nodeList, node)
+	return job.inEpilog() || job.state.state() != slurm.Pending && mayListNode(job.rareParts().nodeList, node)
 }
 
-// listsNode reports whether a list of Slurm's may name a node: one that is empty tells nothing.
-func listsNode(list, node string) bool {
+// mayListNode reports whether a list of Slurm's may name a node: one that is empty tells nothing.
+func mayListNode(list, node string) bool {
 	if list == "" || list == node {
 		return true
 	}
@@ -146,7 +146,7 @@ func listsNode(list, node string) bool {
 
 // whereabouts says where a job is, as Slurm has it.
 func (job *Job) whereabouts() string {
-	if list := job.unusual().nodeList; list != "" {
+	if list := job.rareParts().nodeList; list != "" {
 		return "it is on " + slurm.Printable(list, MaxText)
 	}
 	return "it is " + string(job.state.state())
@@ -165,7 +165,7 @@ func (t *Tracker) WithSubmission(ctx context.Context, job *Job) (*Job, error) {
 	}
 	s, inMemory := t.table.token(job.Token)
 	if !inMemory {
-		d, err := store.Within(ctx, t.options.StoreTimeout, func(ctx context.Context) (record.Decision, error) {
+		d, err := store.WaitAtMost(ctx, t.options.StoreTimeout, func(ctx context.Context) (record.Decision, error) {
 			return t.options.Records.DecisionByToken(ctx, t.options.Cluster, job.Token)
 		})
 		from, ok := parseSource(d.Workload)

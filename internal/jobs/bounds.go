@@ -63,8 +63,8 @@ func (o *Options) limitOf(run *Run) time.Duration {
 	return time.Duration(float64(limit) * cmp.Or(o.Speed, 1))
 }
 
-// Given returns how many GPUs Slurm gave a job on all nodes; 0: it doesn't count them.
-func (job *Job) Given() int {
+// GivenGPUs returns how many GPUs Slurm gave a job on all nodes; 0: it doesn't count them.
+func (job *Job) GivenGPUs() int {
 	if job.about == (unique.Handle[about]{}) {
 		return 0
 	}

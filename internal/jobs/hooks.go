@@ -89,8 +89,8 @@ func (w *HookWatch) note(key jobNode) {
 	}
 }
 
-// listed takes Slurm's list, for which it was asked at a time. Jobs that aren't on it are forgotten.
-func (w *HookWatch) listed(asked time.Time, list []listed) {
+// takeList takes Slurm's list, for which it was asked at a time. Jobs that aren't on it are forgotten.
+func (w *HookWatch) takeList(asked time.Time, list []listed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	gone := w.tracked()
@@ -100,11 +100,11 @@ func (w *HookWatch) listed(asked time.Time, list []listed) {
 		if l.job.GPUs == 0 {
 			continue
 		}
-		start := timeOf(l.job.unusual().start)
+		start := timeOf(l.job.rareParts().start)
 		if !l.begun || start.Before(w.since.Add(Skew)) {
 			continue
 		}
-		names, err := slurm.ExpandHostlist(l.job.unusual().nodeList)
+		names, err := slurm.ExpandHostlist(l.job.rareParts().nodeList)
 		if err != nil {
 			continue
 		}
@@ -143,9 +143,9 @@ func (w *HookWatch) tracked() map[slurm.JobID]struct{} {
 // maxUnheard bounds the jobs whose scripts are to be asked for.
 const maxUnheard = 1000
 
-// submitted counts a job that wasn't known before whether it has a token. One that was requeued has another
+// countSubmission counts a job that wasn't known before whether it has a token. One that was requeued has another
 // submit time.
-func (w *HookWatch) submitted(id slurm.JobID, job *Job) {
+func (w *HookWatch) countSubmission(id slurm.JobID, job *Job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.hears = w.hears || job.Token != ""; job.GPUs == 0 {
@@ -163,15 +163,15 @@ func (w *HookWatch) submitted(id slurm.JobID, job *Job) {
 	}
 }
 
-// heard notes that a submission came by job_submit.lua, whose job may not be known for a while.
-func (w *HookWatch) heard() {
+// noteSubmission notes that a submission came by job_submit.lua, whose job may not be known for a while.
+func (w *HookWatch) noteSubmission() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.hears = true
 }
 
-// hearsSome reports whether submissions come by job_submit.lua.
-func (w *HookWatch) hearsSome() bool {
+// hearsSubmissions reports whether submissions come by job_submit.lua.
+func (w *HookWatch) hearsSubmissions() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.hears

@@ -82,8 +82,8 @@ type rare struct {
 // noArray is a job that is rare in nothing.
 var noArray = rare{arrayTask: -1}
 
-// unusual returns what is rare about a job.
-func (job *Job) unusual() *rare {
+// rareParts returns what is rare about a job.
+func (job *Job) rareParts() *rare {
 	if job.rare == nil {
 		return &noArray
 	}
@@ -91,7 +91,7 @@ func (job *Job) unusual() *rare {
 }
 
 // Restarts returns how often the job was queued anew.
-func (job *Job) Restarts() uint32 { return job.unusual().restarts }
+func (job *Job) Restarts() uint32 { return job.rareParts().restarts }
 
 // SharesGPUs reports whether the job has parts of GPUs, or asks for some.
 func (job *Job) SharesGPUs() bool {
@@ -141,43 +141,43 @@ func (job *Job) stateOf() slurm.JobState {
 	return s
 }
 
-// is reports whether a job is as it is to be kept.
-func (job *Job) is(now *Job, r rare) bool {
+// isUnchanged reports whether a job is as it is to be kept.
+func (job *Job) isUnchanged(now *Job, r rare) bool {
 	a := *job
 	a.rare = now.rare
-	return a == *now && *job.unusual() == r
+	return a == *now && *job.rareParts() == r
 }
 
-// own returns a copy that keeps nothing else alive, and shares its texts with what
+// ownedCopy returns a copy that keeps nothing else alive, and shares its texts with what
 // was known of the job before.
-func (job *Job) own(r rare, before *Job) *Job {
+func (job *Job) ownedCopy(r rare, before *Job) *Job {
 	if before == nil {
 		before = &Job{}
 	}
 	mine := *job
-	mine.Name, mine.Token = ours(job.Name, before.Name), ours(job.Token, before.Token)
+	mine.Name, mine.Token = reuseText(job.Name, before.Name), reuseText(job.Token, before.Token)
 	if r != noArray {
-		r.nodeList, r.arrayTasks = ours(r.nodeList, before.unusual().nodeList),
-			ours(r.arrayTasks, before.unusual().arrayTasks)
+		r.nodeList, r.arrayTasks = reuseText(r.nodeList, before.rareParts().nodeList),
+			reuseText(r.arrayTasks, before.rareParts().arrayTasks)
 		uncommon := r
 		mine.rare = &uncommon
 	}
 	return &mine
 }
 
-// ours returns a text that is kept already, or a copy.
-func ours(text, kept string) string {
+// reuseText returns a text that is kept already, or a copy.
+func reuseText(text, kept string) string {
 	if text == kept {
 		return kept
 	}
 	return strings.Clone(text)
 }
 
-// small returns a count that can't be below 0.
-func small(n int) uint32 { return uint32(min(max(0, n), math.MaxInt32)) }
+// toUint32 returns a count that can't be below 0.
+func toUint32(n int) uint32 { return uint32(min(max(0, n), math.MaxInt32)) }
 
-// within32 returns a number of the 32 bits that Slurm has for it.
-func within32(n int) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
+// toInt32 returns a number of the 32 bits that Slurm has for it.
+func toInt32(n int) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 func unix(t time.Time) int64 {
 	if t.IsZero() {
@@ -196,10 +196,10 @@ func timeOf(seconds int64) time.Time {
 
 func cut(text string) string { return text[:min(len(text), MaxText)] }
 
-func kept(text string) unique.Handle[string] { return unique.Make(cut(text)) }
+func internText(text string) unique.Handle[string] { return unique.Make(cut(text)) }
 
-// keptComment keeps a comment that may hold wishes.
-func keptComment(text string) unique.Handle[string] {
+// internComment keeps a comment that may hold wishes.
+func internComment(text string) unique.Handle[string] {
 	if !slurm.MayHoldWishes(text) {
 		text = ""
 	}
@@ -239,10 +239,10 @@ func tresOf(text string) slurm.TRES {
 	return t
 }
 
-// Described returns a job of which Slurm said nothing, by what somebody else says of it.
-func Described(uid uint32, user, partition, comment string) *Job {
+// FromDescription returns a job of which Slurm said nothing, by what somebody else says of it.
+func FromDescription(uid uint32, user, partition, comment string) *Job {
 	return &Job{
-		UID: uid, User: kept(user), Partition: kept(partition), Comment: keptComment(comment),
-		Account: kept(""),
+		UID: uid, User: internText(user), Partition: internText(partition), Comment: internComment(comment),
+		Account: internText(""),
 	}
 }

@@ -9,7 +9,7 @@ import (
 // StartedIn returns a job in the partition that slurmd says it started in: while it
 // waited it may have named several. Empty: slurmd didn't say.
 func (job *Job) StartedIn(partition string) *Job {
-	here := kept(partition)
+	here := internText(partition)
 	if partition == "" || job.Partition == here {
 		return job
 	}
@@ -38,7 +38,7 @@ func (job *Job) RunLimit(from, wish time.Time, margin float64) (limit float64, b
 			limit, bound = left, "deadline"
 		}
 	}
-	if at := job.unusual().deadline; at > 0 {
+	if at := job.rareParts().deadline; at > 0 {
 		until(time.Unix(at, 0))
 	}
 	if !wish.IsZero() {

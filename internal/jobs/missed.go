@@ -30,10 +30,10 @@ type lookup struct {
 // unless an agent is away or has lost them.
 const outcomesIn = 2 * patience
 
-// note records how jobs with GPUs ended that nobody told of when they began,
+// recordMissed records how jobs with GPUs ended that nobody told of when they began,
 // as no epd ran then: as long as Slurm names them, after MinJobAge nobody does. A job
 // that was queued anew is one of these, too, where only its first run was seen.
-func (m *missed) note(ctx context.Context, ended map[slurm.JobID]knownJob) {
+func (m *missed) recordMissed(ctx context.Context, ended map[slurm.JobID]knownJob) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	seen := make(map[slurm.JobID]lookup, len(ended))
@@ -46,13 +46,13 @@ func (m *missed) note(ctx context.Context, ended map[slurm.JobID]knownJob) {
 			seen[id] = before
 			continue
 		}
-		neverBack := job.Restarts() > 0 && job.unusual().nodeList == "" // queued anew, and ended while it waited
+		neverBack := job.Restarts() > 0 && job.rareParts().nodeList == "" // queued anew, and ended while it waited
 		if job.GPUs == 0 || job.Submitted == 0 || ctx.Err() != nil ||
-			!neverBack && !m.reported(job.unusual().nodeList) {
+			!neverBack && !m.hasReport(job.rareParts().nodeList) {
 			continue // perhaps its agent reports later
 		}
 		look := lookup{submitted: job.Submitted}
-		found, err := m.options.recorded(ctx, id, job.Submitted)
+		found, err := m.options.recordedJob(ctx, id, job.Submitted)
 		if neverBack && err == nil && found == nil { // its runs before are known, or it isn't one of ours
 			var before []store.ListedJob
 			if before, err = m.options.submissions(ctx, id); err == nil && len(before) == 0 {
@@ -78,8 +78,8 @@ func (m *missed) note(ctx context.Context, ended map[slurm.JobID]knownJob) {
 	m.seen = seen
 }
 
-// reported reports whether an agent reports from one of some nodes.
-func (m *missed) reported(hosts string) bool {
+// hasReport reports whether an agent reports from one of some nodes.
+func (m *missed) hasReport(hosts string) bool {
 	names, err := slurm.ExpandHostlist(hosts)
 	return err == nil && slices.ContainsFunc(names, func(name string) bool { return m.options.Reports(name) })
 }

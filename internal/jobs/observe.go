@@ -12,7 +12,7 @@ import (
 // Observe takes what Slurm says of jobs: all of them, or those that changed.
 // Jobs that ended are forgotten.
 func (t *Tracker) Observe(list []slurm.Job) {
-	asked := t.table.question()
+	asked := t.table.nextQuestion()
 	for i := range list {
 		t.observe(&list[i], asked)
 	}
@@ -41,7 +41,7 @@ func (t *Tracker) keep(l listed, asked int64) *Job {
 	}
 	job, isNew := t.table.put(l.id, knownJob{l.job, asked, l.priority})
 	if isNew {
-		t.Hooks.submitted(l.id, job)
+		t.Hooks.countSubmission(l.id, job)
 	}
 	return job
 }
@@ -56,11 +56,11 @@ func (t *Tracker) newJob(j *slurm.Job, before *Job) *Job {
 	job := Job{
 		state: codeOf(j.State.Base), completing: j.State.Is(slurm.Completing) &&
 			j.State.Base != slurm.Completing,
-		OwnFreq: j.GPUFreq != "", UID: j.UID, GPUs: small(j.Allocated.GPUs()), Nodes: small(j.NodeCount),
+		OwnFreq: j.GPUFreq != "", UID: j.UID, GPUs: toUint32(j.Allocated.GPUs()), Nodes: toUint32(j.NodeCount),
 		nice:      int32(min(max(j.Nice, math.MinInt32), math.MaxInt32)),
-		Submitted: unix(j.Submit), Limit: t.Limit(j.TimeLimit), User: kept(j.User), Account: kept(j.Account),
-		Partition: kept(j.Partition),
-		Comment:   keptComment(j.Comment), Name: cut(j.Name), Token: token,
+		Submitted: unix(j.Submit), Limit: t.Limit(j.TimeLimit), User: internText(j.User), Account: internText(j.Account),
+		Partition: internText(j.Partition),
+		Comment:   internComment(j.Comment), Name: cut(j.Name), Token: token,
 		about: unique.Make(about{
 			qos: j.QOS, reason: j.Reason, features: j.Features, prefer: j.Prefer, gpuFreq: j.GPUFreq,
 			perNode:   j.TRESPerNode,
@@ -68,22 +68,22 @@ func (t *Tracker) newJob(j *slurm.Job, before *Job) *Job {
 		}),
 	}
 	if job.GPUs == 0 { // it didn't start yet, or Slurm doesn't count GPUs
-		job.GPUs = small(j.GPUCount())
+		job.GPUs = toUint32(j.GPUCount())
 	}
 	t.setWorkload(&job, j, before)
 	r := rare{
 		nodeList: j.NodeList, arrayTasks: j.ArrayTasks, arrayJob: j.ArrayJob, hetJob: j.HetJob,
-		arrayTask: within32(j.ArrayTask), hetOffset: within32(j.HetOffset), restarts: small(j.Restarts),
+		arrayTask: toInt32(j.ArrayTask), hetOffset: toInt32(j.HetOffset), restarts: toUint32(j.Restarts),
 		deadline: unix(j.Deadline), start: unix(j.Start), suspended: unix(j.Suspended),
 	}
 	if j.State.Ended() || j.State.Is(slurm.Completing) {
 		r.end = unix(j.End)
 	}
-	if before != nil && before.is(&job, r) {
+	if before != nil && before.isUnchanged(&job, r) {
 		return before
 	}
 	t.options.SeeUser(job.UID, job.User.Value(), job.Account.Value(), job.Partition.Value())
-	return job.own(r, before)
+	return job.ownedCopy(r, before)
 }
 
 // setWorkload says of which workload a job is.

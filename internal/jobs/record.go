@@ -22,7 +22,7 @@ func (job *Job) Record(cluster string, id slurm.JobID, workload string, state sl
 		Workload: workload, Nodes: int(job.Nodes), GPUs: int(job.GPUs), State: string(state),
 		Limit: job.Limit,
 	}
-	if r := job.unusual(); r.arrayJob != 0 && r.arrayTask >= 0 {
+	if r := job.rareParts(); r.arrayJob != 0 && r.arrayTask >= 0 {
 		j.ArrayJob, j.ArrayTask = int64(r.arrayJob), int(r.arrayTask)
 	}
 	if job.Scripted {
@@ -51,7 +51,7 @@ func (t *Tracker) WorkloadOfEnded(
 	ctx context.Context, id slurm.JobID, o *record.Outcome, submitted int64, job *Job,
 ) (string, error) {
 	if job == nil {
-		recorded, err := t.options.recorded(ctx, id, submitted)
+		recorded, err := t.options.recordedJob(ctx, id, submitted)
 		if err != nil || recorded == nil {
 			return "", err
 		}
@@ -75,8 +75,8 @@ func (t *Tracker) WorkloadOfEnded(
 // job that is requeued is submitted anew.
 const MaxSameID = 100
 
-// recorded returns what the records have of a job, by its submission too, nil: nothing.
-func (o *Options) recorded(ctx context.Context, id slurm.JobID, submitted int64) (*store.ListedJob, error) {
+// recordedJob returns what the records have of a job, by its submission too, nil: nothing.
+func (o *Options) recordedJob(ctx context.Context, id slurm.JobID, submitted int64) (*store.ListedJob, error) {
 	all, err := o.submissions(ctx, id)
 	for i := range all {
 		if all[i].Submitted.Unix() == submitted {
@@ -92,9 +92,9 @@ func (o *Options) submissions(ctx context.Context, id slurm.JobID) ([]store.List
 	return page.Jobs, err
 }
 
-// taskRecorded returns the number under which the records have a task of an array, the last submission of
+// recordedTask returns the number under which the records have a task of an array, the last submission of
 // several; 0: they have none.
-func (o *Options) taskRecorded(ctx context.Context, array slurm.JobID, task int) (slurm.JobID, error) {
+func (o *Options) recordedTask(ctx context.Context, array slurm.JobID, task int) (slurm.JobID, error) {
 	page, err := o.Records.JobRows(ctx,
 		&store.JobFilter{Cluster: o.Cluster, ArrayJob: int64(array), ArrayTask: task}, 0, 1)
 	if err != nil || len(page.Jobs) == 0 {
@@ -110,14 +110,14 @@ func (t *Tracker) SubmittedAt(ctx context.Context, id slurm.JobID, at time.Time)
 	for i := range rows {
 		all[i] = rows[i].Job
 	}
-	if i := At(all, at); i >= 0 {
+	if i := IndexAt(all, at); i >= 0 {
 		return &all[i]
 	}
 	return nil
 }
 
-// At returns the index of the job of an id that was submitted last by a time; -1: none was.
-func At(all []record.Job, t time.Time) int {
+// IndexAt returns the index of the job of an id that was submitted last by a time; -1: none was.
+func IndexAt(all []record.Job, t time.Time) int {
 	latest := -1
 	for i := range all {
 		s := all[i].Submitted

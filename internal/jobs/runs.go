@@ -55,20 +55,20 @@ type Run struct {
 func (job *Job) runState(run Run) (runState, ending) {
 	s := job.stateOf()
 	switch {
-	case run.before(job):
+	case run.beganBefore(job):
 		if job.Restarts() > 0 {
 			return runEnded, ending{
-				state: slurm.Requeued, restarts: job.Restarts() - 1, at: run.requeued(job), gpus: job.Given(),
+				state: slurm.Requeued, restarts: job.Restarts() - 1, at: run.requeuedAt(job), gpus: job.GivenGPUs(),
 			}
 		}
 		return idReused, ending{}
 	case s.Ended():
-		suspended, nodes := job.unusual().suspended, job.unusual().nodeList
+		suspended, nodes := job.rareParts().suspended, job.rareParts().nodeList
 		if job.inEpilog() {
 			nodes = "" // Slurm takes out those whose Epilogs are over
 		}
 		return runEnded, ending{
-			s.Base, job.Submitted, job.Restarts(), job.unusual().start, job.unusual().end, job.Given(),
+			s.Base, job.Submitted, job.Restarts(), job.rareParts().start, job.rareParts().end, job.GivenGPUs(),
 			suspended > 0 && suspended >= run.Began.Add(-Skew).Unix(), nodes,
 		}
 	}
@@ -81,8 +81,8 @@ func (job *Job) endOf(run Run) int64 {
 	f, end := job.runState(run)
 	switch {
 	// Else it is of the run before.
-	case f == runLasts && timeOf(job.unusual().end).After(run.Began.Add(-Skew)):
-		return job.unusual().end
+	case f == runLasts && timeOf(job.rareParts().end).After(run.Began.Add(-Skew)):
+		return job.rareParts().end
 	// It gets another submit time after that.
 	case f == runEnded && (end.state != slurm.Requeued || !job.inEpilog()):
 		return end.at
@@ -97,23 +97,23 @@ func (job *Job) End(run Run) time.Time { return timeOf(job.endOf(run)) }
 // inEpilog reports whether a job's Epilogs run.
 func (job *Job) inEpilog() bool { return job.completing || job.state.state() == slurm.Completing }
 
-// before reports whether a run began before the job was submitted or started as
+// beganBefore reports whether a run began before the job was submitted or started as
 // Slurm has it now.
-func (r Run) before(job *Job) bool {
+func (r Run) beganBefore(job *Job) bool {
 	if r.Began.IsZero() { // which start of a requeued job it was, its node alone knows
 		return job.Restarts() > 0 && !r.StartByNode.IsZero() && job.Submitted > r.StartByNode.Add(Skew).Unix()
 	}
 	later, since := r.Began.Add(Skew).Unix(), job.Submitted
-	if start := job.unusual().start; start > 0 && job.state.state() != slurm.Pending {
+	if start := job.rareParts().start; start > 0 && job.state.state() != slurm.Pending {
 		since = start // even if that is before its submission: the clock was set back while it waited
 	}
 	return since > later ||
 		!r.Submitted.IsZero() && job.Submitted > r.Submitted.Unix() && job.Submitted >= r.Began.Unix()
 }
 
-// requeued returns when a run ended after which its job was queued anew, Unix seconds:
+// requeuedAt returns when a run ended after which its job was queued anew, Unix seconds:
 // that is when Slurm has it submitted. After several requeues it is a later one.
-func (r Run) requeued(job *Job) int64 {
+func (r Run) requeuedAt(job *Job) int64 {
 	if job.Submitted < r.Began.Unix() {
 		return 0
 	}
@@ -141,10 +141,10 @@ const (
 	maxWaiting = 100_000
 )
 
-// late reports whether an outcome goes on well beyond the end of its job, and beyond the time that Slurm
+// isLate reports whether an outcome goes on well beyond the end of its job, and beyond the time that Slurm
 // gives a job which it ends: something ran before its Epilog, and its agent didn't know. A node whose clock is
 // ahead of the controller's ended no later for that.
-func (e *ending) late(o *record.Outcome, run *Run) bool {
+func (e *ending) isLate(o *record.Outcome, run *Run) bool {
 	const whole = time.Second // Slurm cuts fractions off
 	_, timed := o.TimeS.Get()
 	most, ahead := Skew+whole, time.Duration(0)
@@ -196,17 +196,17 @@ func (t *Tracker) Settle(
 				end.start, run.GPUs, run.Limit = end.submitted, before.GPUs, before.Limit
 			}
 		}
-		o.Unmatched = o.DecisionID == 0 && (!isKnown || !listsNode(end.nodes, o.Node))
+		o.Unmatched = o.DecisionID == 0 && (!isKnown || !mayListNode(end.nodes, o.Node))
 		if end.submitted > 0 {
 			o.Submitted = timeOf(end.submitted)
 		}
 		switch {
 		case end.suspended:
 			o.MoveToRestarted(record.Restarted{Suspended: true})
-		case end.late(o, &run):
+		case end.isLate(o, &run):
 			o.MoveToRestarted(record.Restarted{Late: true})
 		}
-	case !errors.Is(err, errGone) && t.waiting.longer(o.Key(), t.options.Clock()):
+	case !errors.Is(err, errGone) && t.waiting.mustWait(o.Key(), t.options.Clock()):
 		return Settled{}, fmt.Errorf("how job %d ended: %w", o.JobID, err)
 	default:
 		o.Unmatched = o.DecisionID == 0 && errors.Is(err, errNotThere)
@@ -283,15 +283,15 @@ func (e *logLimiter) isNew(node string, now time.Time) bool {
 	return true
 }
 
-// waiting are the outcomes that wait, by run, with when they came first.
-type waiting struct {
+// waitingOutcomes are the outcomes that wait, by run, with when they came first.
+type waitingOutcomes struct {
 	mu    sync.Mutex
 	since map[record.RunKey]time.Time
 }
 
-// longer reports whether an outcome still has to wait. It doesn't go by when the
+// mustWait reports whether an outcome still has to wait. It doesn't go by when the
 // run ended, since that is the time of another machine.
-func (w *waiting) longer(run record.RunKey, now time.Time) bool {
+func (w *waitingOutcomes) mustWait(run record.RunKey, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	since, known := w.since[run]
@@ -310,7 +310,7 @@ func (w *waiting) longer(run record.RunKey, now time.Time) bool {
 	return true
 }
 
-func (w *waiting) end(run record.RunKey) {
+func (w *waitingOutcomes) end(run record.RunKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.since, run)
@@ -326,7 +326,7 @@ const startGrace = 30 * time.Second
 func (t *Tracker) Runs(
 	ctx context.Context, id slurm.JobID, run Run, ending bool,
 ) (job *Job, runs bool, err error) {
-	if h := t.table.answer(id); h.job != nil && t.table.fresh(h.asked) && h.job.runs(run) &&
+	if h := t.table.answer(id); h.job != nil && t.table.isFresh(h.asked) && h.job.runs(run) &&
 		(!ending || h.job.endOf(run) > 0) {
 		return h.job, true, nil
 	}

@@ -10,21 +10,21 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// named is a job with its id.
-type named struct {
+// namedJob is a job with its id.
+type namedJob struct {
 	id slurm.JobID
 	knownJob
 }
 
 // all returns the jobs that are known, by id.
-func (j *table) all() []named {
+func (j *table) all() []namedJob {
 	j.mu.RLock()
-	list := make([]named, 0, len(j.byID))
+	list := make([]namedJob, 0, len(j.byID))
 	for id, h := range j.byID {
-		list = append(list, named{id, h})
+		list = append(list, namedJob{id, h})
 	}
 	j.mu.RUnlock()
-	slices.SortFunc(list, func(a, b named) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(list, func(a, b namedJob) int { return cmp.Compare(a.id, b.id) })
 	return list
 }
 
@@ -41,7 +41,7 @@ func (t *Tracker) All() iter.Seq2[slurm.JobID, *Job] {
 
 // Slurm returns a job as Slurm would have it.
 func (job *Job) Slurm(id slurm.JobID) slurm.Job {
-	a, u := job.about.Value(), job.unusual()
+	a, u := job.about.Value(), job.rareParts()
 	j := slurm.Job{
 		ID: id, ArrayJob: u.arrayJob, ArrayTask: int(u.arrayTask), ArrayTasks: u.arrayTasks, HetJob: u.hetJob,
 		HetOffset: int(u.hetOffset),
@@ -67,12 +67,12 @@ func (job *Job) Slurm(id slurm.JobID) slurm.Job {
 func (job *Job) State() slurm.State { return job.state.state() }
 
 // Array returns the number of the array that the job is a task of; 0: of none.
-func (job *Job) Array() slurm.JobID { return job.unusual().arrayJob }
+func (job *Job) Array() slurm.JobID { return job.rareParts().arrayJob }
 
 // ArrayID returns the task of an array that a job is, such as 4_3, or the tasks that wait under its number,
 // 4_[3-7]; "" if it is of no array.
 func (job *Job) ArrayID() string {
-	switch r := job.unusual(); {
+	switch r := job.rareParts(); {
 	case r.arrayJob == 0:
 		return ""
 	case r.arrayTasks != "":
@@ -85,7 +85,7 @@ func (job *Job) ArrayID() string {
 
 // Tasks returns how many tasks of an array a job stands for: 1 where it isn't of one.
 func (job *Job) Tasks() int {
-	n, ok := slurm.CountArrayTasks(job.unusual().arrayTasks)
+	n, ok := slurm.CountArrayTasks(job.rareParts().arrayTasks)
 	if !ok {
 		return 1
 	}
@@ -108,4 +108,4 @@ func (job *Job) TRESPerNode() string { return job.about.Value().perNode }
 
 // Start returns when a job started, of one that waits when it is planned to; zero: that
 // isn't known.
-func (job *Job) Start() time.Time { return timeOf(job.unusual().start) }
+func (job *Job) Start() time.Time { return timeOf(job.rareParts().start) }

@@ -61,18 +61,18 @@ func (t *Tracker) Sync(ctx context.Context, source Lister, every time.Duration) 
 	every = cmp.Or(max(0, every), syncEvery)
 	var both sync.WaitGroup
 	both.Go(func() {
-		t.jobs.again(ctx, every, func(ctx context.Context) error { return t.syncJobs(ctx, source) })
+		t.jobs.repeat(ctx, every, func(ctx context.Context) error { return t.syncJobs(ctx, source) })
 	})
 	both.Go(func() {
-		t.nodes.again(ctx, max(every, nodesEvery), func(ctx context.Context) error {
+		t.nodes.repeat(ctx, max(every, nodesEvery), func(ctx context.Context) error {
 			return t.syncNodes(ctx, source)
 		})
 	})
 	both.Wait()
 }
 
-// again asks until the context ends.
-func (s *syncing) again(ctx context.Context, every time.Duration, ask func(context.Context) error) {
+// repeat asks until the context ends.
+func (s *syncing) repeat(ctx context.Context, every time.Duration, ask func(context.Context) error) {
 	for rest := time.Duration(0); pause.For(ctx, rest) == nil; {
 		if rest = s.wait(); rest > 0 {
 			continue
@@ -120,8 +120,8 @@ func (s *syncing) note(at time.Time, err error, every, took time.Duration) time.
 	return max(every, min(every<<min(s.failures, doublings), syncPause), syncRest*took)
 }
 
-// passedOver notes which records of an answer could not be read, and logs it when their number changes.
-func (s *syncing) passedOver(unread slurm.Unread) {
+// noteUnread notes which records of an answer could not be read, and logs it when their number changes.
+func (s *syncing) noteUnread(unread slurm.Unread) {
 	s.mu.Lock()
 	before := s.unread.Records
 	s.unread = unread
@@ -174,7 +174,7 @@ type listed struct {
 // takeJobs asks for all jobs and returns how many there are. A list that breaks
 // off changes nothing. Jobs as they were before are kept once.
 func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
-	asked, began := t.table.question(), t.options.Clock()
+	asked, began := t.table.nextQuestion(), t.options.Clock()
 	known, _ := t.table.len()
 	list := make([]listed, 0, known+known/8)
 	unread, err := source.EachJob(ctx, func(j *slurm.Job) error {
@@ -195,13 +195,13 @@ func (t *Tracker) takeJobs(ctx context.Context, source Lister) (int, error) {
 			ended[l.id] = knownJob{l.job, asked, 0}
 		}
 	}
-	t.jobs.passedOver(unread)
-	t.Hooks.listed(began, list)
+	t.jobs.noteUnread(unread)
+	t.Hooks.takeList(began, list)
 	t.table.prune(asked, ended, t.table.mayBeUnread(asked, &unread, func(id slurm.JobID) error {
 		_, err := t.resolve(ctx, id)
 		return err
 	}))
-	t.missed.note(ctx, ended)
+	t.missed.recordMissed(ctx, ended)
 	t.scripts.ask(ctx) // last: a slow Slurm holds up nothing of the list
 	return len(list), nil
 }
@@ -243,7 +243,7 @@ func (s *scripts) ask(ctx context.Context) {
 // join returns a job with its script asked for, if its submission wasn't heard of where others' are.
 // With an error, or if the job has no script, as srun's, it is the job as it was.
 func (s *scripts) join(ctx context.Context, id slurm.JobID, job *Job) (*Job, error) {
-	if job.Scripted || job.Token != "" || job.GPUs == 0 || s.options.Script == nil || !s.hooks.hearsSome() {
+	if job.Scripted || job.Token != "" || job.GPUs == 0 || s.options.Script == nil || !s.hooks.hearsSubmissions() {
 		return job, nil
 	}
 	script, err := s.options.Script(ctx, id, hooks.SentScript)
@@ -282,7 +282,7 @@ func (t *Tracker) syncNodes(ctx context.Context, source Lister) error {
 	if err != nil {
 		return err
 	}
-	t.nodes.passedOver(unread)
+	t.nodes.noteUnread(unread)
 	t.nodesMu.Lock()
 	defer t.nodesMu.Unlock()
 	for _, n := range t.nodeList { // what was known of a node that can't be read now stays

@@ -56,10 +56,10 @@ func (j *table) init(clock func() time.Time, trust time.Duration) {
 	j.byID, j.tokens = make(map[slurm.JobID]knownJob), make(map[string]submitted)
 }
 
-// question numbers a question to Slurm: by when it is asked, and later ones are
+// nextQuestion numbers a question to Slurm: by when it is asked, and later ones are
 // greater. An answer never replaces that to a later question, whichever comes
 // first.
-func (j *table) question() int64 {
+func (j *table) nextQuestion() int64 {
 	sinceStart := j.clock().Sub(j.started)
 	for {
 		latest := j.latest.Load()
@@ -70,8 +70,8 @@ func (j *table) question() int64 {
 	}
 }
 
-// fresh reports whether the answer to a question is still to be believed.
-func (j *table) fresh(asked int64) bool {
+// isFresh reports whether the answer to a question is still to be believed.
+func (j *table) isFresh(asked int64) bool {
 	return j.clock().Sub(j.started)-time.Duration(asked) <= j.trust
 }
 
@@ -221,7 +221,7 @@ func (j *table) arrayTask(array slurm.JobID, task int) (id slurm.JobID, ok bool)
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	for number, held := range j.byID {
-		r := held.job.unusual()
+		r := held.job.rareParts()
 		if r.arrayJob != array {
 			continue
 		}

@@ -69,8 +69,8 @@ type Tracker struct {
 	counts   epdapi.QueueCounts // as of one of Slurm's lists
 
 	accounts accounts
-	waiting  waiting    // outcomes
-	unknown  logLimiter // nodes whose jobs ended nobody knows how
+	waiting  waitingOutcomes // outcomes
+	unknown  logLimiter      // nodes whose jobs ended nobody knows how
 	missed   missed
 	Hooks    *HookWatch
 	scripts  scripts
@@ -129,7 +129,7 @@ func (t *Tracker) Number(ctx context.Context, text string) (slurm.JobID, error) 
 	if id, ok := t.table.arrayTask(ref.Job, ref.Task); ok {
 		return id, nil
 	}
-	id, err := t.options.taskRecorded(ctx, ref.Job, ref.Task)
+	id, err := t.options.recordedTask(ctx, ref.Job, ref.Task)
 	if err == nil && id == 0 {
 		err = fmt.Errorf("task %s of an array: %w", text, store.ErrNotFound)
 	}
@@ -140,5 +140,5 @@ func (t *Tracker) Number(ctx context.Context, text string) (slurm.JobID, error) 
 // with it.
 func (t *Tracker) Submitted(token string, from Source, ownFreq bool, at time.Time) {
 	t.table.putToken(token, submitted{source: from, ownFreq: ownFreq, at: at.Unix()})
-	t.Hooks.heard()
+	t.Hooks.noteSubmission()
 }

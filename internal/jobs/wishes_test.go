@@ -23,7 +23,7 @@ func TestAJobHasTheWishesOfItsComment(t *testing.T) {
 			}).Draw(t, "piece")
 		}
 		want := slurm.ParseWishes(comment, now)
-		if got := jobs.Described(1, "ada", "gpu", comment).Wishes(now); !reflect.DeepEqual(got, want) {
+		if got := jobs.FromDescription(1, "ada", "gpu", comment).Wishes(now); !reflect.DeepEqual(got, want) {
 			t.Fatalf("%q: %+v, want %+v", comment, got, want)
 		}
 	})

@@ -135,8 +135,8 @@ func TestModelsOfAdaptedRunsAloneAreThoseOfRunsAtOneClock(t *testing.T) {
 		}
 		stepped, static = append(stepped, s), append(static, truth)
 	}
-	mine, _, _, err1 := fitTo(stepped, base, pooled.Builtin())
-	theirs, _, _, err2 := fitTo(static, base, pooled.Builtin())
+	mine, _, _, err1 := fitTo(stepped, base, pooled.BuiltinCurves())
+	theirs, _, _, err2 := fitTo(static, base, pooled.BuiltinCurves())
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
@@ -278,7 +278,7 @@ func TestAdaptedRunsMakeAModelOfOthersNoWorse(t *testing.T) {
 	const runs = 30
 	near := func() float64 { return math.Exp(noise * random.NormFloat64()) }
 	fit := func(samples []dvfsmodel.Sample) *Model {
-		m, _, _, err := fitTo(samples, base, pooled.Builtin())
+		m, _, _, err := fitTo(samples, base, pooled.BuiltinCurves())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -370,7 +370,7 @@ func TestRunsAtOneClockAreNotForgottenWhileClocksAreAdapted(t *testing.T) {
 		put(700, 802, true)
 	}
 	put(600, 0, false)
-	if e := seen(); len(e.recent) != 1 || len(e.older) != 5 || !severalSettings(e.samples()) {
+	if e := seen(); len(e.recent) != 1 || len(e.older) != 5 || !hasSeveralSettings(e.samples()) {
 		t.Errorf("%+v", e)
 	}
 	put(1200, 0, false) // twice as much work now

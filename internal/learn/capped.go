@@ -19,7 +19,7 @@ import (
 // limit that was in force; false: nothing.
 func cappedSample(o *record.Outcome, base dvfsmodel.Setting) (dvfsmodel.Sample, bool) {
 	limit := o.CapW.Or(float64(o.Setting.Cap))
-	if adapted(o) || !(limit > 0) || !(limit < maxWatt) {
+	if isAdapted(o) || !(limit > 0) || !(limit < maxWatt) {
 		return dvfsmodel.Sample{}, false
 	}
 	atSet := *o // as if it had kept its clocks: that the limit held it down is in the model
@@ -48,7 +48,7 @@ func fitCapped(
 	if len(samples) == 0 {
 		return nil
 	}
-	settings := pooled.Resolve([]dvfsmodel.AppSamples{{Samples: samples}}, base)[0].Samples
+	settings := pooled.FillSettings([]dvfsmodel.AppSamples{{Samples: samples}}, base)[0].Samples
 	top, low := base, settings[0].At()
 	limits := make(map[dvfsmodel.Watt]bool)
 	for i := range settings {
@@ -75,7 +75,7 @@ func fitCapped(
 	if err != nil {
 		return nil
 	}
-	off, ok := leftOut(settings, samples, fit)
+	off, ok := leftOutErrors(settings, samples, fit)
 	if !ok {
 		return nil
 	}
@@ -87,8 +87,8 @@ func fitCapped(
 	return m
 }
 
-// leftOut returns how far off the logarithms of run times are by models that didn't see their settings.
-func leftOut(
+// leftOutErrors returns how far off the logarithms of run times are by models that didn't see their settings.
+func leftOutErrors(
 	settings, samples []dvfsmodel.Sample, fit func([]dvfsmodel.Sample) (*dvfsmodel.Fitted, error),
 ) ([]float64, bool) {
 	fold := make(map[dvfsmodel.Setting]int, len(settings))
@@ -127,9 +127,9 @@ func mean(list []float64) float64 {
 	return sum / float64(len(list))
 }
 
-// sameCapped reports whether two models of clocks and limits, nil for none, predict nearly the same at
+// isSameCapped reports whether two models of clocks and limits, nil for none, predict nearly the same at
 // some settings.
-func sameCapped(a, b *choose.Capped, at []dvfsmodel.Sample) bool {
+func isSameCapped(a, b *choose.Capped, at []dvfsmodel.Sample) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

@@ -201,7 +201,7 @@ func TestIdleGPUsTeachNothingOfOtherWorkloads(t *testing.T) {
 			}
 			outcomes = append(outcomes, *o)
 		}
-		known.recent, known.recentOn = known.take(outcomes, base, 0)
+		known.recent, known.recentOn = known.samplesOf(outcomes, base, 0)
 		l.noteRuns(t.Context(), keyOf("w"), known, base)
 		if got := len(l.priors.byGPU) == 0; len(known.recent) != len(clocks) || got != want {
 			t.Errorf("utilisation %v (-1: not known), %d samples: kept out %v, want %v", utilisation,

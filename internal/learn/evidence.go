@@ -48,12 +48,12 @@ func (l *Learner) evidenceOf(
 	}
 	e := &evidence{usage: 1, idle: true}
 	today := limitOfToday(recent)
-	e.recent, e.recentOn = e.take(recent, base, today)
-	e.older, e.olderOn = e.take(older, base, today)
+	e.recent, e.recentOn = e.samplesOf(recent, base, today)
+	e.older, e.olderOn = e.samplesOf(older, base, today)
 	if !e.measured {
 		e.usage = 0
 	}
-	if !agree(e.recent, e.older) {
+	if !runsAgree(e.recent, e.older) {
 		e.older, e.olderOn, older = nil, nil, nil
 	}
 	for _, outcomes := range [...][]record.Outcome{recent, older} {
@@ -67,18 +67,18 @@ func (l *Learner) evidenceOf(
 	return e, nil
 }
 
-// standAtSiteClocks has runs by default count as runs at the clock at which they were for nearly all of their
+// assignSiteClocks has runs by default count as runs at the clock at which they were for nearly all of their
 // time, where the site holds GPUs of the model at clocks of its own.
-func standAtSiteClocks(on GPU, outcomes []record.Outcome) {
+func assignSiteClocks(on GPU, outcomes []record.Outcome) {
 	if !on.SiteLimited {
 		return
 	}
 	for i := range outcomes {
 		o := &outcomes[i]
-		if o.Setting.Core != 0 || adapted(o) {
+		if o.Setting.Core != 0 || isAdapted(o) {
 			continue
 		}
-		if clock, one := nearlyAlways(o.Clocks, 0); one {
+		if clock, one := mostlyRanAt(o.Clocks, 0); one {
 			o.Setting.Core = clock
 		}
 	}
@@ -94,9 +94,9 @@ func (l *Learner) lastOutcomes(
 	if err != nil {
 		return nil, nil, err
 	}
-	standAtSiteClocks(l.options.GPU(key.GPUModel), page.Outcomes)
+	assignSiteClocks(l.options.GPU(key.GPUModel), page.Outcomes)
 	recent = page.Outcomes
-	is := func(o record.Outcome) bool { return adapted(&o) }
+	is := func(o record.Outcome) bool { return isAdapted(&o) }
 	if !slices.ContainsFunc(recent, is) {
 		return recent, nil, nil
 	}
@@ -104,14 +104,14 @@ func (l *Learner) lastOutcomes(
 		if page, err = l.options.Records.OutcomesOf(ctx, key, page.Next, fitWindow); err != nil {
 			return nil, nil, err
 		}
-		standAtSiteClocks(l.options.GPU(key.GPUModel), page.Outcomes)
+		assignSiteClocks(l.options.GPU(key.GPUModel), page.Outcomes)
 		older = append(older, slices.DeleteFunc(page.Outcomes, is)...)
 	}
 	return recent, older, nil
 }
 
-// take returns the samples of outcomes, by the power limit of today, and the nodes of each.
-func (e *evidence) take(
+// samplesOf returns the samples of outcomes, by the power limit of today, and the nodes of each.
+func (e *evidence) samplesOf(
 	outcomes []record.Outcome, base dvfsmodel.Setting, today float64,
 ) (samples []dvfsmodel.Sample, on []string) {
 	samples = make([]dvfsmodel.Sample, 0, len(outcomes))
@@ -127,7 +127,7 @@ func (e *evidence) take(
 		samples, on = append(samples, s), append(on, o.Node)
 		e.nodes[o.Node]++
 		e.idle = e.idle && o.Utilisation.Or(1) < idleBelow
-		if !adapted(o) {
+		if !isAdapted(o) {
 			e.usage, e.measured = min(e.usage, usageOf(o, base)), true
 		}
 	}
@@ -167,9 +167,9 @@ func (e *evidence) nodeParts() map[string]float64 {
 	return parts
 }
 
-// agree reports whether two groups of runs take about as long at the clocks that
+// runsAgree reports whether two groups of runs take about as long at the clocks that
 // both were at.
-func agree(a, b []dvfsmodel.Sample) bool {
+func runsAgree(a, b []dvfsmodel.Sample) bool {
 	for _, s := range a {
 		mine, _ := meanAt(a, s.Core, s.Mem)
 		if theirs, runs := meanAt(b, s.Core, s.Mem); runs > 0 && math.Abs(mine-theirs) > agreeing {

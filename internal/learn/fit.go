@@ -48,27 +48,27 @@ func fitTo(
 func FitModel(samples []dvfsmodel.Sample, base dvfsmodel.Setting, known *pooled.Posterior) (*Model, error) {
 	m := &Model{Samples: len(samples)}
 	fitted, err := dvfsmodel.Fit(samples, base, nil)
-	if err != nil || fitted.TimeError > maxFitError || !sane(fitted, samples) {
+	if err != nil || fitted.TimeError > maxFitError || !isSane(fitted, samples) {
 		if fitted, err = known.Fitted(); err != nil {
 			return nil, err
 		}
 		m.Prior = true
 	}
 	m.Fitted = fitted
-	m.span(samples)
+	m.noteSpan(samples)
 	m.Margin = m.residualMargin(samples)
 	if m.Margin > maxMargin {
 		return nil, fmt.Errorf("run times scatter by more than %.0f%% around any model", 100*maxMargin)
 	}
 	last := samples[:min(missesInARow, len(samples))]
-	if !slices.ContainsFunc(last, func(s dvfsmodel.Sample) bool { return m.hits(&s, 0) }) {
+	if !slices.ContainsFunc(last, func(s dvfsmodel.Sample) bool { return m.isHit(&s, 0) }) {
 		return nil, fmt.Errorf("the last %d runs differ from those before", len(last))
 	}
 	return m, nil
 }
 
-// sane reports whether a fit predicts positive numbers at its own samples.
-func sane(f *dvfsmodel.Fitted, samples []dvfsmodel.Sample) bool {
+// isSane reports whether a fit predicts positive numbers at its own samples.
+func isSane(f *dvfsmodel.Fitted, samples []dvfsmodel.Sample) bool {
 	for i := range samples {
 		pt := f.At(samples[i].Core, samples[i].Mem)
 		if !(pt.Time > 0) || !(pt.Power > 0) || math.IsInf(float64(pt.Energy), 0) {
@@ -78,8 +78,8 @@ func sane(f *dvfsmodel.Fitted, samples []dvfsmodel.Sample) bool {
 	return true
 }
 
-// span notes the clocks of the samples.
-func (m *Model) span(samples []dvfsmodel.Sample) {
+// noteSpan notes the clocks of the samples.
+func (m *Model) noteSpan(samples []dvfsmodel.Sample) {
 	m.Low = dvfsmodel.Setting{Core: samples[0].Core, Mem: samples[0].Mem}
 	m.High = m.Low
 	for _, s := range samples[1:] {
@@ -111,16 +111,16 @@ func marginOf(residuals []float64) float64 {
 	return math.Expm1(residuals[rank-1])
 }
 
-// hits reports whether a run was within the prediction.
-func (m *Model) hits(s *dvfsmodel.Sample, margin float64) bool {
+// isHit reports whether a run was within the prediction.
+func (m *Model) isHit(s *dvfsmodel.Sample, margin float64) bool {
 	const rounding = 1e-9
 	pt := m.At(s.Core, s.Mem)
 	return s.Time <= m.UpperTime(&pt, margin)*(1+rounding) && s.Time >= m.LowerTime(&pt, margin)*(1-rounding)
 }
 
-// like reports whether two models predict the same, nearly, for the samples and
+// isLike reports whether two models predict the same, nearly, for the samples and
 // at the default clocks, with nearly the same margin.
-func (m *Model) like(o *Model, samples []dvfsmodel.Sample) bool {
+func (m *Model) isLike(o *Model, samples []dvfsmodel.Sample) bool {
 	if m.Prior != o.Prior || m.Base != o.Base || m.Low != o.Low || m.High != o.High ||
 		math.Abs(m.Margin-o.Margin) > unchangedWithin {
 		return false

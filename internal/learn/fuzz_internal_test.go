@@ -17,7 +17,7 @@ func FuzzModelRecords(f *testing.F) {
 		{{Core: 1380, Mem: 877, Time: 100, Power: 200}},
 		{{Core: 802, Mem: 877, Time: 130, Power: 120}, {Core: 1380, Mem: 877, Time: 100, Power: 200}},
 	} {
-		m, _, _, err := fitTo(samples, base, pooled.Builtin())
+		m, _, _, err := fitTo(samples, base, pooled.BuiltinCurves())
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -28,19 +28,19 @@ type commonLimits struct {
 	caps []dvfsmodel.Watt
 }
 
-func severalLimits(samples []dvfsmodel.Sample) bool {
+func hasSeveralLimits(samples []dvfsmodel.Sample) bool {
 	return slices.ContainsFunc(samples, func(s dvfsmodel.Sample) bool { return s.Cap != samples[0].Cap })
 }
 
-// learnCommon returns what workloads have in common by their runs under several limits, of which each user's
+// learnCommonLimits returns what workloads have in common by their runs under several limits, of which each user's
 // first ones count; nil: they are too few.
-func learnCommon(all []workloadRuns, base dvfsmodel.Setting) *commonLimits {
+func learnCommonLimits(all []workloadRuns, base dvfsmodel.Setting) *commonLimits {
 	workloads := make([][]dvfsmodel.Sample, 0, maxUnderLimits)
 	common, ofUser := &commonLimits{low: base}, make(map[string]int)
 	common.low.Cap = dvfsmodel.Watt(math.Inf(1))
 	for i := range all {
 		runs := all[i].underLimits
-		if ofUser[all[i].user] >= minUnderLimits || len(workloads) == maxUnderLimits || !severalLimits(runs) {
+		if ofUser[all[i].user] >= minUnderLimits || len(workloads) == maxUnderLimits || !hasSeveralLimits(runs) {
 			continue
 		}
 		ofUser[all[i].user]++
@@ -58,7 +58,7 @@ func learnCommon(all []workloadRuns, base dvfsmodel.Setting) *commonLimits {
 	slices.Sort(common.caps)
 	common.caps = slices.Compact(common.caps)
 	var err error
-	if common.Limits, err = pooled.LearnLimits(workloads, pooled.TopOf(workloads, base)); err != nil {
+	if common.Limits, err = pooled.LearnLimits(workloads, pooled.HighestSetting(workloads, base)); err != nil {
 		return nil
 	}
 	return common
@@ -99,7 +99,7 @@ func (c *commonLimits) model(
 	}
 	off, ok := residuals(fitted, samples)
 	if !few {
-		off, ok = leftOut(settings, samples, c.fit)
+		off, ok = leftOutErrors(settings, samples, c.fit)
 	}
 	if !ok {
 		return nil
@@ -116,7 +116,7 @@ func (c *commonLimits) model(
 			at := dvfsmodel.Setting{
 				Core: base.Core + part*(c.low.Core-base.Core), Mem: base.Mem, Cap: limit,
 			}
-			if u.Longer(at, over, 0) <= stretch {
+			if u.UpperSlowdown(at, over, 0) <= stretch {
 				grid, fitted.Caps = append(grid, at), append(fitted.Caps, limit)
 			}
 		}
@@ -177,7 +177,7 @@ func limitCandidates(
 		limits = common.Limits
 	} else {
 		var err error
-		top := pooled.TopOf([][]dvfsmodel.Sample{samples}, standard)
+		top := pooled.HighestSetting([][]dvfsmodel.Sample{samples}, standard)
 		if limits, err = pooled.GeneralLimits(top); err != nil {
 			return nil
 		}
@@ -187,7 +187,7 @@ func limitCandidates(
 		return nil
 	}
 	settings := slices.DeleteFunc(triedSettings(known, standard, gpu), func(at dvfsmodel.Setting) bool {
-		return !(known.Longer(at, standard, 0) <= stretch)
+		return !(known.UpperSlowdown(at, standard, 0) <= stretch)
 	})
 	if len(settings) == 0 {
 		return nil
@@ -201,8 +201,8 @@ func limitCandidates(
 		if c.At.Cap == gpu.Limit.InForce {
 			c.At.Cap = 0
 		} else {
-			c.Expected = known.Longer(settings[i], standard, 0)
-			c.AtMost = known.Longer(settings[i], standard, sureTimes)
+			c.Expected = known.UpperSlowdown(settings[i], standard, 0)
+			c.AtMost = known.UpperSlowdown(settings[i], standard, sureTimes)
 		}
 		list = append(list, c)
 	}

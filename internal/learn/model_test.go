@@ -23,7 +23,7 @@ func TestAModelFromTheRecordsKnowsHowFarOffItIs(t *testing.T) {
 			Power: dvfsmodel.Watt((50 + float64(core)/10) * off),
 		})
 	}
-	known, err := pooled.Builtin().Condition(samples, base, pooled.Noise{})
+	known, err := pooled.BuiltinCurves().Condition(samples, base, pooled.Noise{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestAnyModelIsSaneAndStorable(t *testing.T) {
 				Power: dvfsmodel.Watt(rapid.Float64Range(50, 300).Draw(t, "power")),
 			}
 		}
-		m, _, _, err := fitTo(samples, base, pooled.Builtin())
+		m, _, _, err := fitTo(samples, base, pooled.BuiltinCurves())
 		if err != nil {
 			return
 		}

@@ -35,7 +35,7 @@ func (l *Learner) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.Mode
 	samples := l.fitPoints(out, recent, base, m, today)
 	first := len(out.Points)
 	before := l.fitPoints(out, older, base, m, today)
-	if !agree(samples, before) {
+	if !runsAgree(samples, before) {
 		before = nil
 		for i := range out.Points[first:] {
 			p := &out.Points[first+i]
@@ -43,7 +43,7 @@ func (l *Learner) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.Mode
 		}
 	}
 	if known {
-		distrust(out.Points, slices.Concat(samples, before), base)
+		markDistrusted(out.Points, slices.Concat(samples, before), base)
 	}
 	return out, m, nil
 }
@@ -85,13 +85,13 @@ func (l *Learner) fitPoint(
 	p.Before = !o.Ended.After(m.Created)
 	if p.Used {
 		pt := m.At(s.Core, s.Mem)
-		p.Within, p.Off = m.hits(&s, l.options.Settings().TimeMargin), live.Known(s.Time/pt.Time-1)
+		p.Within, p.Off = m.isHit(&s, l.options.Settings().TimeMargin), live.Known(s.Time/pt.Time-1)
 	}
 	return p, s
 }
 
-// distrust marks the points whose clocks a fit of all of them counts for less.
-func distrust(points []epdapi.FitPoint, samples []dvfsmodel.Sample, base dvfsmodel.Setting) {
+// markDistrusted marks the points whose clocks a fit of all of them counts for less.
+func markDistrusted(points []epdapi.FitPoint, samples []dvfsmodel.Sample, base dvfsmodel.Setting) {
 	fitted, err := dvfsmodel.Fit(samples, base, nil)
 	if err != nil {
 		return // too few of them: none counts for less

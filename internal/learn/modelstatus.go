@@ -43,8 +43,8 @@ type View struct {
 	Only    string
 }
 
-// Why says why there is no model.
-func (v View) Why(gpuModel string) string {
+// WhyNoModel says why there is no model.
+func (v View) WhyNoModel(gpuModel string) string {
 	if v.Note != "" {
 		return v.Note
 	}
@@ -151,12 +151,12 @@ func (l *Learner) judge(ctx context.Context, key record.WorkloadKey, o *record.O
 		return
 	}
 	ran := []record.Outcome{*o}
-	standAtSiteClocks(l.options.GPU(key.GPUModel), ran)
+	assignSiteClocks(l.options.GPU(key.GPUModel), ran)
 	s, why := sampled(&ran[0], m.Base)
 	if why != "" {
 		return
 	}
-	hit := m.hits(&s, l.options.Settings().TimeMargin)
+	hit := m.isHit(&s, l.options.Settings().TimeMargin)
 	missed, alone := 0, false
 	l.models.change(key, func(st *standing) {
 		if st.model != m {

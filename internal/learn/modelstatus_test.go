@@ -20,7 +20,7 @@ func trueModel(t *testing.T, p dvfsmodel.Params) *Model {
 			Core: core, Mem: base.Mem, Time: p.Time(at.Fc, at.Fm), Power: p.Power(at),
 		})
 	}
-	known, err := pooled.Builtin().Condition(samples, base, pooled.Noise{})
+	known, err := pooled.BuiltinCurves().Condition(samples, base, pooled.Noise{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,8 +39,8 @@ type fit struct {
 	noise pooled.Noise
 }
 
-// one returns the model of some runs.
-func (f *fitter) one(seen *evidence) (*fit, error) {
+// fitRuns returns the model of some runs.
+func (f *fitter) fitRuns(seen *evidence) (*fit, error) {
 	samples := seen.samples()
 	fresh, known, noise, err := fitTo(samples, f.base, f.prior)
 	if err != nil && len(seen.older) > 0 { // perhaps the work is another one now
@@ -61,27 +61,27 @@ func (f *fitter) one(seen *evidence) (*fit, error) {
 // fitNodes returns the model of all runs, or if these contradict each other of those without one node's,
 // and the models without each node that weighs much.
 func (f *fitter) fitNodes(seen *evidence) (*fit, error) {
-	nodes := seen.byRuns()
-	whole, err := f.one(seen)
+	nodes := seen.nodesByRuns()
+	whole, err := f.fitRuns(seen)
 	if err != nil {
 		var left string
 		if whole, left = f.leaveOut(seen, nodes); whole == nil {
 			return nil, err
 		}
 		whole.model.Left = left
-		if own, err := f.one(seen.where(func(node string) bool { return node == left })); err == nil {
+		if own, err := f.fitRuns(seen.where(func(node string) bool { return node == left })); err == nil {
 			whole.model.Own = own.model
 		}
 	}
 	whole.model.Without = make(map[string]*Model)
-	for _, node := range seen.heavy(nodes) {
+	for _, node := range seen.weightyNodes(nodes) {
 		if node == whole.model.Left {
 			continue
 		}
 		rest := seen.where(func(other string) bool { return other != node })
-		without, err := f.one(rest)
+		without, err := f.fitRuns(rest)
 		if err != nil {
-			without, _ = f.leaveOut(rest, slices.DeleteFunc(rest.byRuns(), func(n string) bool { return n == node }))
+			without, _ = f.leaveOut(rest, slices.DeleteFunc(rest.nodesByRuns(), func(n string) bool { return n == node }))
 		}
 		var m *Model
 		if without != nil {
@@ -99,15 +99,15 @@ func (f *fitter) leaveOut(seen *evidence, nodes []string) (*fit, string) {
 		return nil, ""
 	}
 	for _, node := range slices.Backward(nodes) {
-		if rest, err := f.one(seen.where(func(other string) bool { return other != node })); err == nil {
+		if rest, err := f.fitRuns(seen.where(func(other string) bool { return other != node })); err == nil {
 			return rest, node
 		}
 	}
 	return nil, ""
 }
 
-// byRuns returns the nodes of the runs, those with most of them first.
-func (e *evidence) byRuns() []string {
+// nodesByRuns returns the nodes of the runs, those with most of them first.
+func (e *evidence) nodesByRuns() []string {
 	runs := make(map[string]int)
 	for _, node := range slices.Concat(e.recentOn, e.olderOn) {
 		runs[node]++
@@ -117,9 +117,9 @@ func (e *evidence) byRuns() []string {
 	})
 }
 
-// heavy returns the nodes of which a model says much: they alone report runs at some clocks, or they report
+// weightyNodes returns the nodes of which a model says much: they alone report runs at some clocks, or they report
 // many of all runs.
-func (e *evidence) heavy(nodes []string) []string {
+func (e *evidence) weightyNodes(nodes []string) []string {
 	samples, on := e.samples(), slices.Concat(e.recentOn, e.olderOn)
 	alone, runs := make(map[dvfsmodel.Setting]string), make(map[string]int)
 	for i := range samples {
@@ -141,27 +141,27 @@ func (e *evidence) heavy(nodes []string) []string {
 	return heavy[:min(len(heavy), maxLeftOutNodes)]
 }
 
-// sameAs reports whether a model predicts what another one does, nearly, and so do those beside it.
-func (f *fit) sameAs(old *Model) bool {
+// isSameAs reports whether a model predicts what another one does, nearly, and so do those beside it.
+func (f *fit) isSameAs(old *Model) bool {
 	m := f.model
 	samples := f.seen.samples()
-	if !m.like(old, samples) || !sameCapped(m.Capped, old.Capped, f.seen.underLimits) || m.Left != old.Left ||
-		len(m.Without) != len(old.Without) || !samePart(m.Own, old.Own, samples) {
+	if !m.isLike(old, samples) || !isSameCapped(m.Capped, old.Capped, f.seen.underLimits) || m.Left != old.Left ||
+		len(m.Without) != len(old.Without) || !isSamePart(m.Own, old.Own, samples) {
 		return false
 	}
 	for node, without := range m.Without {
-		if before, known := old.Without[node]; !known || !samePart(without, before, samples) {
+		if before, known := old.Without[node]; !known || !isSamePart(without, before, samples) {
 			return false
 		}
 	}
 	return true
 }
 
-func samePart(a, b *Model, samples []dvfsmodel.Sample) bool {
+func isSamePart(a, b *Model, samples []dvfsmodel.Sample) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.like(b, samples) && sameCapped(a.Capped, b.Capped, nil)
+	return a.isLike(b, samples) && isSameCapped(a.Capped, b.Capped, nil)
 }
 
 // On returns what is known of a workload for a node: with the models without each other node that weighs much

@@ -9,7 +9,7 @@ import (
 )
 
 // The notes of versions that administrators chose. What comes behind the reason,
-// as in "pinned: too slow [by alice, 2026-05-04T09:00:00Z]", is for [chosenIn] to
+// as in "pinned: too slow [by alice, 2026-05-04T09:00:00Z]", is for [parseChoiceNote] to
 // read back.
 const (
 	pinnedNote = "pinned: "
@@ -19,14 +19,14 @@ const (
 // byWhom is the end of such a note.
 var byWhom = regexp.MustCompile(`^(?s)(.*) \[by ([^\[\]]*), ([^\[\], ]+)\]$`)
 
-// noted returns a choice as the note of a version keeps it.
-func noted(note string, c *epdapi.Chosen) string {
+// choiceNote returns a choice as the note of a version keeps it.
+func choiceNote(note string, c *epdapi.Chosen) string {
 	return note + " [by " + c.By + ", " + c.At.UTC().Format(time.RFC3339) + "]"
 }
 
-// chosenIn takes apart what a note keeps: the note without who left it and when,
+// parseChoiceNote takes apart what a note keeps: the note without who left it and when,
 // and whether an administrator pinned the version by it.
-func chosenIn(note string) (text string, c epdapi.Chosen, pinned bool) {
+func parseChoiceNote(note string) (text string, c epdapi.Chosen, pinned bool) {
 	text = note
 	if parts := byWhom.FindStringSubmatch(note); parts != nil {
 		if at, err := time.Parse(time.RFC3339, parts[3]); err == nil {

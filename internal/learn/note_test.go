@@ -18,7 +18,7 @@ func TestChoicesOfEarlierReleasesAreOfNobodyInParticular(t *testing.T) {
 		"pinned: x [by ada, yesterday]": {"pinned: x [by ada, yesterday]", "x [by ada, yesterday]", true},
 		"model version 2 missed":        {"model version 2 missed", "", false},
 	} {
-		if text, c, pinned := chosenIn(note); text != want.text || pinned != want.pinned ||
+		if text, c, pinned := parseChoiceNote(note); text != want.text || pinned != want.pinned ||
 			c != (epdapi.Chosen{Why: want.why}) {
 			t.Errorf("%q: %q, %+v, %v", note, text, c, pinned)
 		}

@@ -73,7 +73,7 @@ func (p *priors) get(gpuModel priorKey, base dvfsmodel.Setting, user string) *po
 	defer p.mu.Unlock()
 	g := p.byGPU[gpuModel]
 	if g == nil || g.curves == nil || g.base != base {
-		return pooled.Builtin()
+		return pooled.BuiltinCurves()
 	}
 	if own, known := g.own[user]; known {
 		return own
@@ -120,13 +120,13 @@ func learnWeighted(all []workloadRuns, weights []float64, base dvfsmodel.Setting
 	for i := range all {
 		workloads[i] = all[i].samples
 	}
-	return pooled.LearnWeightedCurves(workloads, weights, base, pooled.Builtin(), generalWeight,
+	return pooled.LearnWeightedCurves(workloads, weights, base, pooled.BuiltinCurves(), generalWeight,
 		noiseOf(workloads, weights))
 }
 
 // note keeps the last runs of a workload, for later ones.
 func (p *priors) note(key record.WorkloadKey, runs workloadRuns, base dvfsmodel.Setting) {
-	if !severalSettings(runs.samples) {
+	if !hasSeveralSettings(runs.samples) {
 		return
 	}
 	p.mu.Lock()
@@ -178,7 +178,7 @@ func (p *priors) forget(key record.WorkloadKey) {
 	}
 }
 
-func severalSettings(samples []dvfsmodel.Sample) bool {
+func hasSeveralSettings(samples []dvfsmodel.Sample) bool {
 	for i := range samples {
 		if samples[i].Core != samples[0].Core || samples[i].Mem != samples[0].Mem {
 			return true
@@ -205,7 +205,7 @@ func (p *priors) learn(gpuModel priorKey) {
 	base := g.base
 	p.mu.Unlock()
 	curves := learnWeighted(workloads, weightsFor(workloads, ""), base)
-	common := learnCommon(workloads, base)
+	common := learnCommonLimits(workloads, base)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.byGPU[gpuModel] != g {

@@ -62,7 +62,7 @@ func (l *Learner) refit(ctx context.Context, key record.WorkloadKey) error {
 	}
 	fresh, err := f.fitNodes(seen)
 	if err != nil {
-		return l.noModel(ctx, key, old, seen.samples(), err)
+		return l.noteNoModel(ctx, key, old, seen.samples(), err)
 	}
 	var probes explore
 	if now.Explore {
@@ -71,16 +71,16 @@ func (l *Learner) refit(ctx context.Context, key record.WorkloadKey) error {
 	if now.Explore && now.Caps {
 		probes.limits = limitCandidates(fresh.seen.underLimits, fresh.noise, base, f.common, &gpu, now.MaxSlowdown)
 	}
-	if old != nil && fresh.sameAs(old) {
+	if old != nil && fresh.isSameAs(old) {
 		l.models.change(key, func(st *standing) { st.explore = probes })
 		return nil
 	}
 	return l.adopt(ctx, key, fresh.model, probes)
 }
 
-// noModel notes why a workload gets no new model. The one in use stays, unless
+// noteNoModel notes why a workload gets no new model. The one in use stays, unless
 // it missed half of the last runs.
-func (l *Learner) noModel(
+func (l *Learner) noteNoModel(
 	ctx context.Context, key record.WorkloadKey, old *Model, samples []dvfsmodel.Sample, why error,
 ) error {
 	if old == nil {
@@ -94,7 +94,7 @@ func (l *Learner) noModel(
 	last := samples[:min(len(samples), 2*missesInARow)]
 	missed := 0
 	for i := range last {
-		if !old.hits(&last[i], l.options.Settings().TimeMargin) {
+		if !old.isHit(&last[i], l.options.Settings().TimeMargin) {
 			missed++
 		}
 	}

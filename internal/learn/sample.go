@@ -78,8 +78,8 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 	}
 	power /= float64(max(1, len(o.GPUs)))
 	set, one := o.Setting.Core, true
-	if adapted(o) {
-		set, one = nearlyAlways(o.Clocks, set)
+	if isAdapted(o) {
+		set, one = mostlyRanAt(o.Clocks, set)
 	}
 	s = dvfsmodel.Sample{Core: set, Mem: o.Setting.Mem, Time: seconds, Power: dvfsmodel.Watt(power)}
 	if !one {
@@ -87,7 +87,7 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 		if why != "" {
 			return s, why
 		}
-		s.Core, s.Time, s.Power, set = core, took, watts, ceiling(o.Stays)
+		s.Core, s.Time, s.Power, set = core, took, watts, highestClock(o.Stays)
 	}
 	if s.Core == 0 {
 		s.Core = base.Core
@@ -97,7 +97,7 @@ func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why
 	}
 	ran := false
 	isThrottled := !(throttled <= maxThrottle*seconds)
-	if !adapted(o) && (o.Setting.Core > 0 || isThrottled) { // else the default stands for what ran by default
+	if !isAdapted(o) && (o.Setting.Core > 0 || isThrottled) { // else the default stands for what ran by default
 		s.Core, ran = clockThatRan(o, s.Core)
 	}
 	switch {
@@ -169,7 +169,7 @@ func clockThatRan(o *record.Outcome, set dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
 // heldAt returns the core clock at which a power limit held a run for nearly all of its time, below what
 // was set; true then. Its GPUs don't say when they were at work, or its agent doesn't.
 func heldAt(o *record.Outcome, set dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
-	clock, one := nearlyAlways(o.Clocks, 0)
+	clock, one := mostlyRanAt(o.Clocks, 0)
 	if one && clock > 0 && clock < set && o.ThrottledS[powerCapped] > maxThrottle*o.TimeS.Or(0) {
 		return clock, true
 	}
@@ -180,16 +180,16 @@ func heldAt(o *record.Outcome, set dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
 // nearly all of its time, or if its stays say well enough what it would have
 // taken there: where it was at work at one clock and waited at others.
 
-// adapted reports whether a run's clock was adapted.
-func adapted(o *record.Outcome) bool {
+// isAdapted reports whether a run's clock was adapted.
+func isAdapted(o *record.Outcome) bool {
 	_, adapted := o.Slowdown.Get()
 	return adapted
 }
 
-// nearlyAlways returns the core clock at which an adapted run was for nearly all of its
+// mostlyRanAt returns the core clock at which an adapted run was for nearly all of its
 // time; the lowest of those it was set to where most of it was no higher than
 // that, as a GPU that waits takes a lower one by itself. false: there is none.
-func nearlyAlways(clocks []live.Residency, lowest dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
+func mostlyRanAt(clocks []live.Residency, lowest dvfsmodel.MHz) (dvfsmodel.MHz, bool) {
 	var longest live.Residency
 	for _, c := range clocks {
 		if c.Seconds > longest.Seconds {
@@ -235,8 +235,8 @@ func equivalentRunOf(o *record.Outcome, seconds float64) (dvfsmodel.MHz, float64
 	return u.Core, u.Time.Guess, dvfsmodel.Watt(power), ""
 }
 
-// ceiling returns the highest clock of a run's stays.
-func ceiling(stays []dvfsmodel.ClockResidency) dvfsmodel.MHz {
+// highestClock returns the highest clock of a run's stays.
+func highestClock(stays []dvfsmodel.ClockResidency) dvfsmodel.MHz {
 	highest := dvfsmodel.MHz(0)
 	for i := range stays {
 		highest = max(highest, stays[i].Core)

@@ -171,7 +171,7 @@ func TestRunsThatAnotherPowerLimitHeldDownAreNotMixed(t *testing.T) {
 		t.Fatalf("today's limit %v, want that of the newest run whose limit wasn't epd's", today)
 	}
 	e := &evidence{usage: 1}
-	if got, _ := e.take(outcomes, base, today); len(got) != len(outcomes)-1 {
+	if got, _ := e.samplesOf(outcomes, base, today); len(got) != len(outcomes)-1 {
 		t.Errorf("%d samples of %d runs, one of which another limit held down", len(got), len(outcomes))
 	}
 	if why := checkLimit(&outcomes[2], today); why != "a power limit of 300 W held it down, today it is 250 W" {

@@ -27,7 +27,7 @@ func (l *Learner) Load(ctx context.Context) error {
 			byKey[r.WorkloadKey] = &standing{note: "the model in use can't be read"}
 			continue
 		}
-		_, chosen, pinned := chosenIn(r.Note)
+		_, chosen, pinned := parseChoiceNote(r.Note)
 		byKey[r.WorkloadKey] = &standing{model: m, pinned: pinned, chosen: chosen}
 	}
 	out, err := l.options.Records.RetiredModels(ctx, l.options.Cluster)
@@ -35,7 +35,7 @@ func (l *Learner) Load(ctx context.Context) error {
 		return fmt.Errorf("read the models: %w", err)
 	}
 	for i := range out {
-		note, chosen, pinned := chosenIn(out[i].Note)
+		note, chosen, pinned := parseChoiceNote(out[i].Note)
 		switch {
 		case pinned:
 			note = outNote(chosen.Why)
@@ -65,7 +65,7 @@ func outNote(why string) string {
 func (l *Learner) Use(
 	ctx context.Context, key record.WorkloadKey, version int64, choice epdapi.Chosen,
 ) error {
-	note := noted(pinnedNote+choice.Why, &choice)
+	note := choiceNote(pinnedNote+choice.Why, &choice)
 	if err := l.options.Records.UseModel(ctx, key, version, note); err != nil {
 		return err
 	}
@@ -90,14 +90,14 @@ func (l *Learner) Use(
 	return nil
 }
 
-// Free lets fits replace a workload's model again, or make one where none is in
+// Unpin lets fits replace a workload's model again, or make one where none is in
 // use. Who did it is remembered over restarts.
-func (l *Learner) Free(ctx context.Context, key record.WorkloadKey, choice epdapi.Chosen) error {
+func (l *Learner) Unpin(ctx context.Context, key record.WorkloadKey, choice epdapi.Chosen) error {
 	version := int64(0)
 	if m := l.models.get(key).Model; m != nil {
 		version = m.Version
 	}
-	if err := l.options.Records.UseModel(ctx, key, version, noted(freedNote, &choice)); err != nil {
+	if err := l.options.Records.UseModel(ctx, key, version, choiceNote(freedNote, &choice)); err != nil {
 		return err
 	}
 	l.models.change(key, func(st *standing) { st.pinned, st.note, st.chosen = false, "", choice })
@@ -111,7 +111,7 @@ func (l *Learner) Versions(ctx context.Context, key record.WorkloadKey) ([]epdap
 	for i := range stored {
 		v := &versions[i]
 		v.Model = stored[i]
-		v.Note, v.Chosen, _ = chosenIn(stored[i].Note)
+		v.Note, v.Chosen, _ = parseChoiceNote(stored[i].Note)
 	}
 	return versions, err
 }

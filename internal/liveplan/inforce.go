@@ -68,8 +68,8 @@ func (f *InForce) Put(plan *live.Plan, queued []slurm.JobID, unknownMax float64)
 	f.noteDue(plan)
 }
 
-// Fail keeps the plan and says why there is no newer one.
-func (f *InForce) Fail(why string) {
+// NoteFailure keeps the plan and says why there is no newer one.
+func (f *InForce) NoteFailure(why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.plan != nil {
@@ -135,10 +135,10 @@ type Advice struct {
 	Why string // there is none
 }
 
-// For returns what is planned for a job that starts or waits; array is the number of the array
+// AdviceFor returns what is planned for a job that starts or waits; array is the number of the array
 // that it is a task of, 0 without one. Of an array's tasks, which wait under one number, each that
 // starts takes what is planned for the next one; asked again, it gets the same.
-func (f *InForce) For(job, array slurm.JobID, now time.Time) Advice {
+func (f *InForce) AdviceFor(job, array slurm.JobID, now time.Time) Advice {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.plan == nil || f.plan.OrderOnly {

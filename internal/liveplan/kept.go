@@ -66,13 +66,13 @@ func (f *InForce) Started(s *Start) {
 	}
 	if p := kept.Planned; p != nil && !p.HeldOut && p.GPUModel == s.GPUModel &&
 		p.Core == s.Core && p.Mem == s.Mem {
-		f.runs(s.Job, runsByPlan{p.GPUs, p.TimeS, p.EnergyJ})
+		f.noteRun(s.Job, runsByPlan{p.GPUs, p.TimeS, p.EnergyJ})
 	}
 }
 
-// runs remembers a job that runs by a plan; of too many the ones that started first are
+// noteRun remembers a job that runs by a plan; of too many the ones that started first are
 // forgotten. The lock is held.
-func (f *InForce) runs(job slurm.JobID, as runsByPlan) {
+func (f *InForce) noteRun(job slurm.JobID, as runsByPlan) {
 	if f.running == nil {
 		f.running = make(map[slurm.JobID]runsByPlan)
 	}

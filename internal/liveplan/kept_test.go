@@ -74,7 +74,7 @@ func TestStartsAreCountedByHowTheyKeepToThePlan(t *testing.T) {
 		if how != live.KeptAsPlanned {
 			want = 0
 		}
-		if got, known := p.Record.AsPlanned().Get(); known == (how == live.KeptHeldOut) || known && got != want {
+		if got, known := p.Record.KeptShare().Get(); known == (how == live.KeptHeldOut) || known && got != want {
 			t.Errorf("%s: %v as planned", how, got)
 		}
 	}
@@ -104,7 +104,7 @@ func TestAnOrderAloneCountsNoStarts(t *testing.T) {
 	p.OrderOnly = true
 	f.Put(p, all, 1)
 	f.Started(startOf(1, start))
-	if p := f.Plan(start); len(p.Record.Starts) > 0 || f.For(1, 0, start) != (liveplan.Advice{}) {
+	if p := f.Plan(start); len(p.Record.Starts) > 0 || f.AdviceFor(1, 0, start) != (liveplan.Advice{}) {
 		t.Errorf("%+v", p.Record)
 	}
 }

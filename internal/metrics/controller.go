@@ -213,7 +213,7 @@ var footprintMetric = labelled(prometheus.GaugeValue, "epplan_footprint_per_joul
 	"cost or emissions of a joule of the computers by [factors], PUE included: currency, grams of CO2 "+
 		"equivalent or litres; missing if not stated", []string{"what", "unit"},
 	func(s *epdapi.Savings, yield sample) {
-		stated := s.Factors.Config().Stated(1)
+		stated := s.Factors.Config().StatedFootprint(1)
 		for _, f := range []struct {
 			value      *float64
 			what, unit string

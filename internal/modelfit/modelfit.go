@@ -47,7 +47,7 @@ func (t *Table) Fit() (*Result, error) {
 	case len(t.Options.Forms) > 0:
 		r.OnlyUnder = highest
 	default:
-		apps = pooled.Resolve(t.Apps, t.Profile.Default)
+		apps = pooled.FillSettings(t.Apps, t.Profile.Default)
 	}
 	pairs := t.Profile.Pairs()
 	if !t.AnyClocks {
@@ -119,7 +119,7 @@ func (t *Table) clockWarnings() (list []error) {
 	if len(supported) == 0 {
 		return nil
 	}
-	measured := measuredPairs(pooled.Resolve(t.Apps, t.Profile.Default))
+	measured := measuredPairs(pooled.FillSettings(t.Apps, t.Profile.Default))
 	unlisted := slices.DeleteFunc(slices.Clone(measured),
 		func(at dvfsmodel.Setting) bool { return slices.Contains(supported, at) })
 	if len(unlisted) > 0 {

@@ -144,7 +144,7 @@ func (c *Client) ask(ctx context.Context, kind byte, body []byte) ([]byte, error
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if _, err := conn.Write(message(kind, body)); err != nil {
+	if _, err := conn.Write(frameMessage(kind, body)); err != nil {
 		return nil, c.unavailable(err)
 	}
 	reply, err := readMessage(conn, kind+1)

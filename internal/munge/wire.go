@@ -39,8 +39,8 @@ const (
 	wireUnauthorized = 18
 )
 
-// message puts the header before a body.
-func message(kind byte, body []byte) []byte {
+// frameMessage puts the header before a body.
+func frameMessage(kind byte, body []byte) []byte {
 	m := make([]byte, 0, headerSize+len(body))
 	m = binary.BigEndian.AppendUint32(m, wireMagic)
 	m = append(m, wireVersion, kind, 0) // not a retry

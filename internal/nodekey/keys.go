@@ -130,8 +130,8 @@ func (k *Keys) reread() {
 	}
 }
 
-// signed returns what a signature is of.
-func signed(role Role, name, when string, payload []byte) []byte {
+// signedText returns what a signature is of.
+func signedText(role Role, name, when string, payload []byte) []byte {
 	return append([]byte(domain+string(role)+" "+name+" "+when+"\n"), payload...)
 }
 
@@ -139,7 +139,7 @@ func signed(role Role, name, when string, payload []byte) []byte {
 // credential counts for a minute, and says itself whose answer it is.
 func (k *Keys) Encode(_ context.Context, payload []byte, _ munge.CredentialTerms) (string, error) {
 	when := strconv.FormatInt(k.now().UnixNano(), 10)
-	signature := ed25519.Sign(k.own.private, signed(k.own.Role, k.own.Name, when, payload))
+	signature := ed25519.Sign(k.own.private, signedText(k.own.Role, k.own.Name, when, payload))
 	text := prefix + strings.Join([]string{
 		string(k.own.Role), k.own.Name, when, base64.StdEncoding.EncodeToString(payload),
 		base64.StdEncoding.EncodeToString(signature),
@@ -153,7 +153,7 @@ func (k *Keys) Encode(_ context.Context, payload []byte, _ munge.CredentialTerms
 // Decode checks a credential. With [munge.ErrExpired], [munge.ErrRewound] and [munge.ErrReplayed] it is
 // authentic and returned; with all other errors it is empty. Its user is root: nobody else reads a key.
 func (k *Keys) Decode(_ context.Context, text string) (munge.Credential, error) {
-	role, name, when, payload, signature, ok := takeApart(text)
+	role, name, when, payload, signature, ok := splitCredential(text)
 	if !ok {
 		return munge.Credential{}, ErrInvalid
 	}
@@ -164,7 +164,7 @@ func (k *Keys) Decode(_ context.Context, text string) (munge.Credential, error) 
 	if err != nil {
 		return munge.Credential{}, err
 	}
-	if !ed25519.Verify(public, signed(role, name, when, payload), signature) {
+	if !ed25519.Verify(public, signedText(role, name, when, payload), signature) {
 		return munge.Credential{}, fmt.Errorf("%w: it says that it is of %s %s", ErrForged, role, name)
 	}
 	nanoseconds, err := strconv.ParseInt(when, 10, 64)
@@ -230,8 +230,8 @@ func (k *Keys) believedSince(now time.Time) time.Time {
 	return k.started.Add(maxAhead)
 }
 
-// takeApart reads a credential's parts, of which nothing is proven.
-func takeApart(text string) (role Role, name, when string, payload, signature []byte, ok bool) {
+// splitCredential reads a credential's parts, of which nothing is proven.
+func splitCredential(text string) (role Role, name, when string, payload, signature []byte, ok bool) {
 	inside, ok := strings.CutPrefix(text, prefix)
 	words := strings.Split(inside, ":")
 	if !ok || len(text) > maxCredential || len(words) != parts {

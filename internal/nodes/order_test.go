@@ -36,7 +36,7 @@ func (p *plainly) set(node string, h *Report) {
 		p.bytes -= largest.bytes
 		delete(p.byNode, largest.Message.Node)
 		if !largest.bare {
-			l := largest.lean()
+			l := largest.withoutRuns()
 			p.bytes += l.bytes
 			p.byNode[l.Message.Node] = l
 		}

@@ -66,8 +66,8 @@ func (h *Report) size() int {
 	return n + n/times
 }
 
-// lean returns a report without its runs and troubles.
-func (h *Report) lean() *Report {
+// withoutRuns returns a report without its runs and troubles.
+func (h *Report) withoutRuns() *Report {
 	own := *h.Message
 	own.LeftOut += len(own.Runs)
 	own.Runs, own.Troubles = nil, nil
@@ -103,7 +103,7 @@ func (r *Reports) set(node string, h *Report) {
 		largest := r.bySize[0]
 		r.drop(largest)
 		if !largest.bare {
-			r.add(largest.lean())
+			r.add(largest.withoutRuns())
 		}
 	}
 }

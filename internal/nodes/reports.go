@@ -84,11 +84,11 @@ func (r *Reports) Put(
 		r.set(h.Message.Node, h)
 		r.follow(h, on)
 	}
-	return apart(len(r.byNode))
+	return reportInterval(len(r.byNode))
 }
 
-// apart returns how far apart the reports of so many nodes are to be.
-func apart(nodes int) time.Duration {
+// reportInterval returns how far apart the reports of so many nodes are to be.
+func reportInterval(nodes int) time.Duration {
 	return max(reportEvery, time.Duration(float64(nodes)/reportRate*float64(time.Second)))
 }
 
@@ -103,4 +103,4 @@ func (h *Report) Run(id string) *epdapi.NodeRun {
 }
 
 // FreshAge returns how old a report may be that still counts, where so many nodes report.
-func FreshAge(nodes int) time.Duration { return freshFor*apart(nodes) + freshSlack }
+func FreshAge(nodes int) time.Duration { return freshFor*reportInterval(nodes) + freshSlack }

@@ -68,7 +68,7 @@ func New(o *Options) (*Server, error) {
 	switch host := u.Hostname(); {
 	case !slices.Contains(o.Hosts, host) && !slices.Contains(o.Hosts, u.Host):
 		return nil, fmt.Errorf("%s %s is not on the list of allowed hosts", o.What, u.Host)
-	case u.Scheme == "http" && !local(host):
+	case u.Scheme == "http" && !isLocalHost(host):
 		return nil, fmt.Errorf("%s %s: want https, source code would go over the network as it is",
 			o.What, u.Host)
 	}
@@ -105,8 +105,8 @@ func (s *Server) unavailable(why error) error {
 	return fmt.Errorf("%w from the %s: %w", ErrUnavailable, s.o.What, why)
 }
 
-// local reports whether a host is this machine.
-func local(host string) bool {
+// isLocalHost reports whether a host is this machine.
+func isLocalHost(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
@@ -134,7 +134,7 @@ func readKey(what, name string) (string, error) {
 func (s *Server) Ask(ctx context.Context, body []byte) ([]byte, error) {
 	pause := firstWait
 	for attempt := 1; ; attempt++ {
-		answer, after, err := s.attempt(ctx, body)
+		answer, after, err := s.askOnce(ctx, body)
 		if err == nil || !errors.Is(err, ErrUnavailable) || attempt >= s.o.Attempts || ctx.Err() != nil {
 			return answer, err
 		}
@@ -145,8 +145,8 @@ func (s *Server) Ask(ctx context.Context, body []byte) ([]byte, error) {
 	}
 }
 
-// attempt asks once. Where the server said when to come back, that is told, too.
-func (s *Server) attempt(ctx context.Context, body []byte) (data []byte, after time.Duration, err error) {
+// askOnce asks once. Where the server said when to come back, that is told, too.
+func (s *Server) askOnce(ctx context.Context, body []byte) (data []byte, after time.Duration, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.endpoint, bytes.NewReader(body))
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", s.o.What, err)

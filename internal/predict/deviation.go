@@ -64,14 +64,14 @@ func (m *memory) repeatStatsOf(j *Features, s situation) *repeatStats {
 	t, anyTime := m.tracks.track(m.keys[s[0]], &m.scratch[0]), m.tracks.track(m.keys[bySize], &m.scratch[1])
 	n := float64(len(t.ring))
 	r := &repeatStats{
-		usual: t.usual(), steady: t.isSteady(), scale: max(minScale,
+		usual: t.trimmedMean(), steady: t.isSteady(), scale: max(minScale,
 			(n*t.spread()+scatterPriorRuns*m.scatter)/(n+scatterPriorRuns)),
 	}
 	drifts := driftKeys(len(j.Labels))
 	x := make([]float64, 0, deviationTerms(j)+len(j.Conditions)+4+len(drifts))
 	for _, v := range [runTerms]float64{
 		t.valueBack(0), t.valueBack(1), t.valueBack(2), t.smooth, t.median(),
-		t.recentMedian(), anyTime.usual(),
+		t.recentMedian(), anyTime.trimmedMean(),
 	} {
 		x = append(x, r.scales(v-r.usual))
 	}

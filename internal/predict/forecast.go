@@ -26,9 +26,9 @@ type Prediction struct {
 	Rung      Rung
 }
 
-// Within returns a prediction of something that can't lie outside of two ends, such as a run
+// ClampedTo returns a prediction of something that can't lie outside of two ends, such as a run
 // that is killed at its time limit.
-func (p Prediction) Within(least, most float64) Prediction {
+func (p Prediction) ClampedTo(least, most float64) Prediction {
 	held := func(v float64) float64 { return min(most, max(least, v)) }
 	p.Value, p.Low, p.High = held(p.Value), held(p.Low), held(p.High)
 	return p
@@ -47,7 +47,7 @@ type Settings struct {
 
 // DefaultSettings do for some hundred to a million jobs.
 func DefaultSettings() Settings {
-	trees := boost.Defaults()
+	trees := boost.DefaultSettings()
 	trees.Features, trees.Rows, trees.Leaves = 0.2, 0.5, 12
 	trees.Trees, trees.Rate = 300, 0.05
 	return Settings{

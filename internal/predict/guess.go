@@ -78,9 +78,9 @@ func (m *memory) guess(g *[guesses]float64) (situation, float64, bool) {
 	if !math.IsNaN(before) {
 		g[guessMean] = math.Log((math.Exp(last) + math.Exp(before)) / 2)
 	}
-	g[guessUsual], g[guessAnyUsual] = t.usual(), t.usual()
+	g[guessUsual], g[guessAnyUsual] = t.trimmedMean(), t.trimmedMean()
 	if t := m.tracks.track(m.keys[bySize], &m.scratch[1]); t != nil {
-		g[guessAnyUsual] = t.usual()
+		g[guessAnyUsual] = t.trimmedMean()
 	}
 	s := situation{
 		uint8(min(at, byShape)), bucketOf(float64(t.count), 2, 4, 8), bucketOf(t.spread(), 0.02, 0.1, 0.3, 1),

@@ -30,9 +30,9 @@ func TestTracksSayTheSameHoweverTheyAreKept(t *testing.T) {
 			t.Fatalf("after %d: median %g, spread %g, last %g", i+1, tr.median(), tr.spread(),
 				tr.valueBack(0))
 		}
-		if n := len(runs); tr.usual() != mean(runs[n/8:n-n/8]) ||
+		if n := len(runs); tr.trimmedMean() != mean(runs[n/8:n-n/8]) ||
 			tr.isSteady() != (i > 0 && quintileRange(runs) < maxSteadySpread) {
-			t.Fatalf("after %d: usually %g, want %g", i+1, tr.usual(), mean(runs[n/8:n-n/8]))
+			t.Fatalf("after %d: usually %g, want %g", i+1, tr.trimmedMean(), mean(runs[n/8:n-n/8]))
 		}
 	}
 }

@@ -192,8 +192,8 @@ func (t *track) completedRuns(buffer []float64) []float64 {
 	return buffer
 }
 
-// usual returns the mean of the middle three quarters of completed runs.
-func (t *track) usual() float64 {
+// trimmedMean returns the mean of the middle three quarters of completed runs.
+func (t *track) trimmedMean() float64 {
 	if t.order != nil && !math.IsNaN(t.order.usual) {
 		return t.order.usual
 	}

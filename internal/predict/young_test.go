@@ -139,11 +139,11 @@ func TestIntervalsOfAYoungHistoryHold(t *testing.T) {
 
 func TestWhatCannotBeIsNotPredicted(t *testing.T) {
 	p := predict.Prediction{Value: 600, Low: 20, High: 9000, Rung: predict.Repeat}
-	if got, want := p.Within(30,
+	if got, want := p.ClampedTo(30,
 		3600), (predict.Prediction{Value: 600, Low: 30, High: 3600, Rung: predict.Repeat}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got, want := p.Within(0,
+	if got, want := p.ClampedTo(0,
 		300), (predict.Prediction{Value: 300, Low: 20, High: 300, Rung: predict.Repeat}); got != want {
 		t.Errorf("%+v, want %+v: it is killed then", got, want)
 	}

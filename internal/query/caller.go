@@ -36,9 +36,9 @@ func ForEPD() Caller { return Caller{Operator: true, Admin: true, inProcess: tru
 
 type callerKey struct{}
 
-// As returns a context in which requests come from a caller. Whoever serves a handler to
+// WithCaller returns a context in which requests come from a caller. Whoever serves a handler to
 // others must put one there.
-func As(ctx context.Context, c Caller) context.Context {
+func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
@@ -91,15 +91,17 @@ func (c Caller) SpeaksFor(node string) error {
 	return fmt.Errorf("%w: the key of %s speaks for that node alone", ErrForbidden, c.Node)
 }
 
-// seesAll reports whether a caller may see what anybody's jobs did.
-func (c Caller) seesAll() bool { return c.Operator || c.Admin }
+// canSeeAll reports whether a caller may see what anybody's jobs did.
+func (c Caller) canSeeAll() bool { return c.Operator || c.Admin }
 
-// sees reports whether a caller may see what a user's jobs did.
-func (c Caller) sees(user string) bool { return c.seesAll() || c.own() != "" && user == c.own() }
+// canSee reports whether a caller may see what a user's jobs did.
+func (c Caller) canSee(user string) bool {
+	return c.canSeeAll() || c.recordName() != "" && user == c.recordName()
+}
 
-// own returns the caller's name as records have it; empty where records can't tell
+// recordName returns the caller's name as records have it; empty where records can't tell
 // it from others.
-func (c Caller) own() string {
+func (c Caller) recordName() string {
 	if len(c.Name) > jobs.MaxText || record.CleanText(c.Name) != c.Name {
 		return ""
 	}

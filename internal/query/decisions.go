@@ -21,11 +21,11 @@ func (s *Service) Decisions(
 	var found []record.JobDecision
 	var err error
 	switch {
-	case who.seesAll():
+	case who.canSeeAll():
 		page, listing := s.options.Records.Jobs.LastDecisions(ctx, s.options.Cluster, mode, before, limit)
 		found, out.Next, err = page.Decisions, page.Next, listing
-	case who.own() != "" && before == 0:
-		found, err = s.options.Records.Jobs.LastDecisionsOf(ctx, s.options.Cluster, who.own(), mode, limit)
+	case who.recordName() != "" && before == 0:
+		found, err = s.options.Records.Jobs.LastDecisionsOf(ctx, s.options.Cluster, who.recordName(), mode, limit)
 	}
 	if err != nil {
 		return nil, err

@@ -21,27 +21,27 @@ func (s *Service) Estimate(
 	_ context.Context, who Caller, asked *hooks.Submission, code *epdapi.Code, gpuModel string,
 ) *epdapi.Estimate {
 	job := *asked
-	if !who.seesAll() {
+	if !who.canSeeAll() {
 		job.UID = who.UID
 	}
 	// Operators ask for others, and change nothing for them.
 	if who.Admin || job.UID == who.UID {
 		s.reader.announce(&job, code)
 	}
-	e := s.reader.submitted(&job, gpuModel)
+	e := s.reader.estimateSubmission(&job, gpuModel)
 	e.WantsText = s.reader.wantsText(&job, code)
 	return e
 }
 
-// submitted returns what a submission would take if it ran now.
-func (r *reader) submitted(asked *hooks.Submission, gpuModel string) *epdapi.Estimate {
+// estimateSubmission returns what a submission would take if it ran now.
+func (r *reader) estimateSubmission(asked *hooks.Submission, gpuModel string) *epdapi.Estimate {
 	gpus, shared := jobs.GPUsOf(asked)
-	job := jobs.Described(asked.UID, "", string(asked.Partition), string(asked.Comment))
+	job := jobs.FromDescription(asked.UID, "", string(asked.Partition), string(asked.Comment))
 	limit := r.options.Tracker.Limit(asked.Limit())
 	job.GPUs, job.Nodes, job.Limit = uint32(gpus), asked.MinNodes, limit //nolint:gosec // at most epdapi.MaxGPUs
 	job.Source, job.Scripted, job.OwnFreq = jobs.SourceOf(asked.UID, jobs.ScriptHash(asked.Script),
 		string(asked.Name)), asked.Script != "", asked.TRESFreq != ""
-	e := r.described(job, shared, gpuModel)
+	e := r.estimateJob(job, shared, gpuModel)
 	if f := r.options.Forecasts.Predict(forecast.JobOf(asked, gpus, limit, job.Source.String())); f != nil {
 		f.Footprint = r.options.Settings().Footprint(r.options.Clock(), f)
 		e.Forecast = f
@@ -51,16 +51,16 @@ func (r *reader) submitted(asked *hooks.Submission, gpuModel string) *epdapi.Est
 	}
 	// Where job_submit sends no scripts, jobs go by their names.
 	job.Source, job.Scripted = jobs.SourceOf(asked.UID, "", string(asked.Name)), false
-	if named := r.described(job, shared, gpuModel); named.Known {
+	if named := r.estimateJob(job, shared, gpuModel); named.Known {
 		named.Forecast = e.Forecast
 		return named
 	}
 	return e
 }
 
-// described returns what a job would take by what Slurm says of it: it goes through the rules
+// estimateJob returns what a job would take by what Slurm says of it: it goes through the rules
 // of a decision on each GPU model. Without a known time limit it goes by none.
-func (r *reader) described(job *jobs.Job, shared bool, only string) *epdapi.Estimate {
+func (r *reader) estimateJob(job *jobs.Job, shared bool, only string) *epdapi.Estimate {
 	set, now := r.options.Settings(), r.options.Clock()
 	wishes := slurm.ParseWishes(job.Comment.Value(), now)
 	e := &epdapi.Estimate{

@@ -31,7 +31,7 @@ func TestABareTypeOfGPUIsTheBoardThatTheSiteHas(t *testing.T) {
 		{"", []string{"V100"}, "", false},
 	} {
 		names := GPUNames{Profiles: profiles, Known: c.seen, Nodes: func(string) int { return 0 }}
-		if got, known := names.typed(c.gres); got != c.want || known != c.known {
+		if got, known := names.modelOfGres(c.gres); got != c.want || known != c.known {
 			t.Errorf("%q beside %q: %q, %v, want %q, %v", c.gres, c.seen, got, known, c.want, c.known)
 		}
 	}

@@ -41,9 +41,9 @@ func (h *history) add(j *record.Job) {
 	}
 }
 
-// at returns the index of the job that was submitted last before a time, or -1.
-func (h *history) at(t time.Time) int {
-	return jobs.At(h.jobs, t)
+// indexAt returns the index of the job that was submitted last before a time, or -1.
+func (h *history) indexAt(t time.Time) int {
+	return jobs.IndexAt(h.jobs, t)
 }
 
 // jobOf returns the index of the job that an outcome belongs to, or -1. Its decision
@@ -51,18 +51,18 @@ func (h *history) at(t time.Time) int {
 func (h *history) jobOf(o *record.Outcome) int {
 	for i := range h.decisions {
 		if o.DecisionID != 0 && h.decisions[i].ID == o.DecisionID {
-			return h.at(h.decisions[i].Created)
+			return h.indexAt(h.decisions[i].Created)
 		}
 	}
 	if o.Started.IsZero() {
-		return h.at(o.Ended)
+		return h.indexAt(o.Ended)
 	}
-	return h.at(o.Started)
+	return h.indexAt(o.Started)
 }
 
-// only keeps what belongs to jobs that are chosen by their index; -1 stands for
+// filter keeps what belongs to jobs that are chosen by their index; -1 stands for
 // what belongs to none.
-func (h *history) only(chosen func(job int) bool) *history {
+func (h *history) filter(chosen func(job int) bool) *history {
 	part := &history{}
 	for i := range h.jobs {
 		if chosen(i) {
@@ -70,7 +70,7 @@ func (h *history) only(chosen func(job int) bool) *history {
 		}
 	}
 	for i := range h.decisions {
-		if chosen(h.at(h.decisions[i].Created)) {
+		if chosen(h.indexAt(h.decisions[i].Created)) {
 			part.decisions = append(part.decisions, h.decisions[i])
 		}
 	}
@@ -82,22 +82,22 @@ func (h *history) only(chosen func(job int) bool) *history {
 	return part
 }
 
-// seenBy keeps what a caller may see.
-func (h *history) seenBy(who Caller) *history {
-	if who.seesAll() {
+// visibleTo keeps what a caller may see.
+func (h *history) visibleTo(who Caller) *history {
+	if who.canSeeAll() {
 		return h
 	}
-	return h.only(func(job int) bool { return job >= 0 && who.sees(h.jobs[job].User) })
+	return h.filter(func(job int) bool { return job >= 0 && who.canSee(h.jobs[job].User) })
 }
 
 // submission keeps what belongs to the job that was submitted at a time.
 func (h *history) submission(at time.Time) *history {
-	return h.only(func(job int) bool { return job >= 0 && h.jobs[job].Submitted.Equal(at) })
+	return h.filter(func(job int) bool { return job >= 0 && h.jobs[job].Submitted.Equal(at) })
 }
 
-// ended returns how a job ended by its outcomes, and its record's state while a run
+// endState returns how a job ended by its outcomes, and its record's state while a run
 // is open.
-func (h *history) ended(state string) string {
+func (h *history) endState(state string) string {
 	over := make(map[record.RunKey]bool)
 	last := -1
 	for i := range h.outcomes {

@@ -49,8 +49,8 @@ func (s *Service) History(ctx context.Context, who Caller, q *HistoryQuery) (*ep
 		Limit: epdapi.MaxHistory + 1,
 	}
 	page := &epdapi.HistoryPage{Jobs: []record.HistoryJob{}}
-	if !who.seesAll() {
-		if f.User = who.own(); f.User == "" {
+	if !who.canSeeAll() {
+		if f.User = who.recordName(); f.User == "" {
 			return page, nil
 		}
 	}

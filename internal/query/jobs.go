@@ -53,11 +53,11 @@ func (s *Service) Jobs(ctx context.Context, who Caller, q *epdapi.JobQuery) (*ep
 		Workload: q.Workload,
 		State:    q.State, From: q.Since,
 	}
-	if !who.seesAll() {
+	if !who.canSeeAll() {
 		if filter.User == "" {
-			filter.User = who.own()
+			filter.User = who.recordName()
 		}
-		if filter.User == "" || !who.sees(filter.User) {
+		if filter.User == "" || !who.canSee(filter.User) {
 			return answer, nil
 		}
 	}
@@ -124,7 +124,7 @@ func rowOf(j *store.ListedJob) epdapi.JobRow {
 // Job is everything that is known of a job and that a caller may see. The error is
 // [store.ErrNotFound] if there is nothing.
 func (s *Service) Job(ctx context.Context, who Caller, id slurm.JobID) (*epdapi.JobView, error) {
-	h, live, err := s.reader.visible(ctx, who, id)
+	h, live, err := s.reader.visibleHistory(ctx, who, id)
 	if err != nil {
 		return nil, err
 	}
@@ -157,9 +157,9 @@ func (s *Service) Job(ctx context.Context, who Caller, id slurm.JobID) (*epdapi.
 	return view, nil
 }
 
-// visible is everything under a job id that a caller may see, and the job as Slurm has
+// visibleHistory is everything under a job id that a caller may see, and the job as Slurm has
 // it now; nil: it doesn't. The error is [store.ErrNotFound] if there is nothing.
-func (r *reader) visible(ctx context.Context, who Caller, id slurm.JobID) (*history, *jobs.Job, error) {
+func (r *reader) visibleHistory(ctx context.Context, who Caller, id slurm.JobID) (*history, *jobs.Job, error) {
 	h, err := r.history(ctx, int64(id))
 	if err != nil {
 		return nil, nil, err
@@ -173,7 +173,7 @@ func (r *reader) visible(ctx context.Context, who Caller, id slurm.JobID) (*hist
 			h.add(live.LiveRecord(r.options.Cluster, id))
 		}
 	}
-	h = h.seenBy(who)
+	h = h.visibleTo(who)
 	if len(h.jobs)+len(h.decisions)+len(h.outcomes) == 0 {
 		return nil, nil, fmt.Errorf("job %d: %w", id, store.ErrNotFound)
 	}
@@ -186,7 +186,7 @@ func (r *reader) viewLatest(ctx context.Context, view *epdapi.JobView, h *histor
 	latest := &h.jobs[0]
 	view.Job = jobOf(latest)
 	own := h.submission(latest.Submitted)
-	view.Job.State = own.ended(latest.State)
+	view.Job.State = own.endState(latest.State)
 	r.addArrayID(view.Job)
 	if latest.Token != "" {
 		d, err := r.options.Records.Jobs.DecisionByToken(ctx, r.options.Cluster, latest.Token)
@@ -208,7 +208,7 @@ func (r *reader) viewLatest(ctx context.Context, view *epdapi.JobView, h *histor
 	view.Wishes = requestsOf(&wishes, live.OwnFreq)
 	view.Plan = r.plannedFor(slurm.JobID(latest.ID), live) //nolint:gosec // ids of Slurm's have 32 bits
 	if len(own.decisions) == 0 {
-		view.Estimate = r.described(live, false, "")
+		view.Estimate = r.estimateJob(live, false, "")
 	}
 	return nil
 }

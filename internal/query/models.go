@@ -65,7 +65,7 @@ func (s *Service) ModelVersions(
 
 const maxNote = 1000 // bytes
 
-func validChoice(m *epdapi.ModelChoice) error {
+func checkChoice(m *epdapi.ModelChoice) error {
 	if m.Workload == "" || !isName(m.Workload, maxModel) || !isName(m.GPUModel, maxModel) || m.Version < 0 ||
 		!isName(m.Note, maxNote) {
 		return fmt.Errorf("%w: want workload, gpu_model, a version from 0, and a note of at most %d bytes",
@@ -84,7 +84,7 @@ func (s *Service) UseModel(
 	if err := Administrators.Admits(who); err != nil {
 		return nil, err
 	}
-	if err := validChoice(m); err != nil {
+	if err := checkChoice(m); err != nil {
 		return nil, err
 	}
 	if m.Workload == forecast.Workload {
@@ -101,7 +101,7 @@ func (s *Service) UseModel(
 			store.ErrNotFound)
 	}
 	if m.Free {
-		err = s.options.Learner.Free(ctx, key, s.options.choiceOf(who, ""))
+		err = s.options.Learner.Unpin(ctx, key, s.options.choiceOf(who, ""))
 	} else {
 		err = s.options.Learner.Use(ctx, key, m.Version, s.options.choiceOf(who, m.Note))
 	}

@@ -64,7 +64,7 @@ func (r *reader) node(
 func (r *reader) shownTo(who Caller, m *epdapi.NodeReport) *epdapi.NodeReport {
 	out := *m
 	out.GPUs, out.Runs, out.Troubles = nonNil(slices.Clone(m.GPUs)), []epdapi.NodeRun{}, nonNil(m.Troubles)
-	all := who.seesAll()
+	all := who.canSeeAll()
 	for i := range m.Runs {
 		if job := r.options.Tracker.Get(slurm.JobID(m.Runs[i].Job)); all || job != nil && job.UID == who.UID {
 			out.Runs = append(out.Runs, m.Runs[i])

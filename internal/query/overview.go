@@ -70,7 +70,7 @@ func daysOf(sums []record.RunDay, first time.Time) []epdapi.Day {
 		if at < 0 || at >= len(days) { // a node's clock is ahead
 			continue
 		}
-		addTo(&days[at], s)
+		addRunDay(&days[at], s)
 	}
 	return days
 }
@@ -81,7 +81,7 @@ func monthsOf(sums []record.RunDay, month time.Time) []epdapi.Day {
 	for i := range months {
 		for k := range sums {
 			if day := sums[k].Day; !day.Before(months[i].Day) && day.Before(months[i].Day.AddDate(0, 1, 0)) {
-				addTo(&months[i], &sums[k])
+				addRunDay(&months[i], &sums[k])
 			}
 		}
 	}
@@ -101,7 +101,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-func addTo(d *epdapi.Day, s *record.RunDay) {
+func addRunDay(d *epdapi.Day, s *record.RunDay) {
 	d.Runs += s.Runs
 	switch s.Arm {
 	case live.ArmTreated:

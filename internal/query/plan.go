@@ -20,11 +20,11 @@ func (s *Service) Plan(_ context.Context, who Caller) *live.Plan {
 	if plan == nil || plan.OrderOnly {
 		return nil
 	}
-	if !who.seesAll() {
+	if !who.canSeeAll() {
 		plan.Jobs = slices.DeleteFunc(slices.Clone(plan.Jobs), func(j live.PlannedJob) bool {
-			return !who.sees(j.User)
+			return !who.canSee(j.User)
 		})
-		plan.Recent = slices.DeleteFunc(plan.Recent, func(s live.PlanStart) bool { return !who.sees(s.User) })
+		plan.Recent = slices.DeleteFunc(plan.Recent, func(s live.PlanStart) bool { return !who.canSee(s.User) })
 		plan.Without, plan.EnergyJ, plan.Trouble = 0, 0, ""
 	}
 	plan.Jobs = plan.Jobs[:min(len(plan.Jobs), maxPlanned)]
@@ -37,7 +37,7 @@ func (r *reader) plannedFor(id slurm.JobID, job *jobs.Job) *epdapi.JobPlan {
 		return nil
 	}
 	now := r.options.Clock()
-	advice := r.options.Plan.For(id, 0, now)
+	advice := r.options.Plan.AdviceFor(id, 0, now)
 	if advice.Policy == "" {
 		return nil
 	}

@@ -47,11 +47,11 @@ func (s *Service) Queue(ctx context.Context, who Caller) (*epdapi.Queue, error) 
 	kinds, foreseen := names.kindsOf(nodes), 0
 	usable := usableNodes(nodes)
 	for id, known := range s.options.Tracker.All() {
-		if !who.seesAll() && known.UID != who.UID {
+		if !who.canSeeAll() && known.UID != who.UID {
 			continue
 		}
 		j := known.Slurm(id)
-		gpus, shared := wanted(known)
+		gpus, shared := wantedGPUs(known)
 		switch {
 		case gpus == 0:
 			continue
@@ -65,7 +65,7 @@ func (s *Service) Queue(ctx context.Context, who Caller) (*epdapi.Queue, error) 
 		out.GPUs, out.Shared, out.Tasks = gpus, shared, known.Tasks()
 		if j.State.Base != slurm.Pending {
 			out.GPUModel = cmp.Or(kinds.under(&j), out.GPUModel)
-			out.NodesAway = usable.away(&j)
+			out.NodesAway = usable.countOthers(&j)
 		}
 		out.Workload = r.workload(ctx, known, out)
 		if out.Workload == "" && foreseen < maxForeseen {
@@ -88,9 +88,9 @@ type queueReader struct {
 	models  map[record.WorkloadKey]*learn.Model // of their workloads
 }
 
-// wanted returns how many GPUs a job has or asks for, and whether only parts of
+// wantedGPUs returns how many GPUs a job has or asks for, and whether only parts of
 // them.
-func wanted(k *jobs.Job) (gpus int, shared bool) {
+func wantedGPUs(k *jobs.Job) (gpus int, shared bool) {
 	if k.GPUs > 0 {
 		return int(min(k.GPUs, epdapi.MaxGPUs)), false
 	}
@@ -110,7 +110,7 @@ func queuedJob(names *GPUNames, j *slurm.Job, now time.Time) *epdapi.QueuedJob {
 	out := &epdapi.QueuedJob{
 		ID: int64(j.ID), Name: slurm.ValidUTF8(j.Name), User: slurm.ValidUTF8(j.User),
 		Partition: slurm.ValidUTF8(j.Partition),
-		State:     string(j.State.Base), Held: waits(j), Nodes: j.NodeCount,
+		State:     string(j.State.Base), Held: isBlocked(j), Nodes: j.NodeCount,
 		GPUModel: names.Wanted(j), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
 		HandsOff: wishes.Off || wishes.IsFixed() || j.GPUFreq != "", Slowdown: wishes.Slowdown,
 	}
@@ -153,9 +153,9 @@ func (r *queueReader) foresee(j *slurm.Job, out *epdapi.QueuedJob) {
 	}
 }
 
-// waits tells by its reason that a pending job can't start whatever is free:
+// isBlocked tells by its reason that a pending job can't start whatever is free:
 // it is held, or not due yet, or asks for what it can't have.
-func waits(j *slurm.Job) bool {
+func isBlocked(j *slurm.Job) bool {
 	w := j.WaitKind()
 	return w == slurm.WaitHeld || w == slurm.WaitLater || w == slurm.WaitNever
 }
@@ -175,22 +175,22 @@ func (g *GPUNames) Wanted(j *slurm.Job) string {
 		return ""
 	}
 	for _, gres := range perNode {
-		if name, known := g.typed(gres.Type); known && gres.Name == "gpu" {
+		if name, known := g.modelOfGres(gres.Type); known && gres.Name == "gpu" {
 			return name
 		}
 	}
 	return ""
 }
 
-// typed returns the GPU model that a type of gres stands for: of those of its name, or whose names hold it,
+// modelOfGres returns the GPU model that a type of gres stands for: of those of its name, or whose names hold it,
 // the one that most nodes have, else that of a profile, else the only one. A bare name such as a100 is
 // rather a board of that family that the site has. Nodes and jobs of a type have the same one.
-func (g *GPUNames) typed(gres string) (string, bool) {
+func (g *GPUNames) modelOfGres(gres string) (string, bool) {
 	if gres == "" {
 		return "", false
 	}
 	p, found := g.under(gres)
-	if most := g.most(found); most != "" {
+	if most := g.mostCommon(found); most != "" {
 		return most, true
 	}
 	switch {
@@ -218,8 +218,8 @@ func (g *GPUNames) under(gres string) (p *config.Profile, found []string) {
 	return p, found
 }
 
-// most returns the one of some GPU models that most nodes have, of several the first; "": none has any.
-func (g *GPUNames) most(names []string) (best string) {
+// mostCommon returns the one of some GPU models that most nodes have, of several the first; "": none has any.
+func (g *GPUNames) mostCommon(names []string) (best string) {
 	nodes := 0
 	for _, name := range names {
 		if n := g.Nodes(name); n > nodes {
@@ -229,8 +229,8 @@ func (g *GPUNames) most(names []string) (best string) {
 	return best
 }
 
-// known returns a name in the spelling in which it is known; "": it isn't.
-func (g *GPUNames) known(name string) string {
+// knownSpelling returns a name in the spelling in which it is known; "": it isn't.
+func (g *GPUNames) knownSpelling(name string) string {
 	folded := spelling.Fold(name)
 	if i := slices.IndexFunc(g.Known, func(k string) bool { return spelling.Fold(k) == folded }); i >= 0 {
 		return g.Known[i]
@@ -289,10 +289,10 @@ func (g *GPUNames) NodeKind(n *slurm.Node) epdapi.QueueNode {
 		}
 		kind.GPUs = int(min(gres.Count, math.MaxInt16))
 		if gres.Type != "" {
-			kind.GPUModel, _ = g.typed(gres.Type)
+			kind.GPUModel, _ = g.modelOfGres(gres.Type)
 			continue
 		}
-		if kind.GPUModel = g.known(g.OfNode(n.Name)); kind.GPUModel == "" && len(g.Known) == 1 {
+		if kind.GPUModel = g.knownSpelling(g.OfNode(n.Name)); kind.GPUModel == "" && len(g.Known) == 1 {
 			kind.GPUModel = g.Known[0]
 		}
 	}
@@ -334,8 +334,8 @@ func usableNodes(nodes []slurm.Node) nodeNames {
 	return usable
 }
 
-// away is on how many other nodes a job runs.
-func (n nodeNames) away(j *slurm.Job) (count int) {
+// countOthers is on how many other nodes a job runs.
+func (n nodeNames) countOthers(j *slurm.Job) (count int) {
 	names, err := slurm.ExpandHostlist(j.NodeList)
 	if err != nil {
 		return 0

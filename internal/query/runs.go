@@ -55,7 +55,7 @@ func (s *Service) Forget(ctx context.Context, who Caller, ids *epdapi.RunIDs) (*
 	if err != nil {
 		return nil, err
 	}
-	return s.changed(ctx, who, &f, "taken out of the records"), nil
+	return s.relearn(ctx, who, &f, "taken out of the records"), nil
 }
 
 // Remember puts runs back that [Service.Forget] took out. The error is
@@ -76,12 +76,12 @@ func (s *Service) Remember(
 	if err != nil {
 		return nil, err
 	}
-	return s.changed(ctx, who, &f, "put back into the records"), nil
+	return s.relearn(ctx, who, &f, "put back into the records"), nil
 }
 
-// changed has everything learn anew that learnt from runs that were taken out or put
+// relearn has everything learn anew that learnt from runs that were taken out or put
 // back.
-func (s *Service) changed(
+func (s *Service) relearn(
 	ctx context.Context, who Caller, f *store.ForgetResult, what string,
 ) *epdapi.RunsChanged {
 	if f.Runs+f.Conflicts > 0 {

@@ -80,9 +80,9 @@ func savingsOf(strata []record.Stratum, settings *Settings) epdapi.Savings {
 		sum.Treated += one.gpu.Treated.Runs
 		sum.HeldOut += one.gpu.Held.Runs
 		constant.Runs += one.gpu.Constant.Runs
-		add(&sum.TreatedEnded, one.ended[live.ArmTreated])
-		add(&sum.HeldOutEnded, one.ended[live.ArmHeldOut])
-		add(&constant.Ended, one.ended[live.ArmConstant])
+		addEndings(&sum.TreatedEnded, one.ended[live.ArmTreated])
+		addEndings(&sum.HeldOutEnded, one.ended[live.ArmHeldOut])
+		addEndings(&constant.Ended, one.ended[live.ArmConstant])
 		if isApart {
 			continue
 		}
@@ -91,25 +91,25 @@ func savingsOf(strata []record.Stratum, settings *Settings) epdapi.Savings {
 		sum.Modelled.UsedJ += one.predicted.GPUJ
 	}
 	if len(module) > 0 {
-		of := saving(module, (*savings.Arms).SavedStratum)
+		of := savingEstimate(module, (*savings.Arms).SavedStratum)
 		sum.Module = &of
 	}
-	sum.GPU, sum.Node = saving(gpu, (*savings.Arms).SavedStratum), saving(node, (*savings.Arms).SavedStratum)
-	sum.Time = longer(times, (*savings.Arms).SavedStratum)
+	sum.GPU, sum.Node = savingEstimate(gpu, (*savings.Arms).SavedStratum), savingEstimate(node, (*savings.Arms).SavedStratum)
+	sum.Time = longerEstimate(times, (*savings.Arms).SavedStratum)
 	if constant.Part > 0 || constant.Ended.Ended+constant.Runs > 0 {
-		constant.GPU, constant.Node = saving(gpu, (*savings.Arms).ConstantStratum),
-			saving(node, (*savings.Arms).ConstantStratum)
-		constant.Time = longer(times, (*savings.Arms).ConstantStratum)
-		constant.AddedGPU = epdapi.AddedSaving(saving(gpu, (*savings.Arms).AddedStratum))
-		constant.AddedNode = epdapi.AddedSaving(saving(node, (*savings.Arms).AddedStratum))
-		constant.AddedTime = epdapi.AddedTime(longer(times, (*savings.Arms).AddedStratum))
+		constant.GPU, constant.Node = savingEstimate(gpu, (*savings.Arms).ConstantStratum),
+			savingEstimate(node, (*savings.Arms).ConstantStratum)
+		constant.Time = longerEstimate(times, (*savings.Arms).ConstantStratum)
+		constant.AddedGPU = epdapi.AddedSaving(savingEstimate(gpu, (*savings.Arms).AddedStratum))
+		constant.AddedNode = epdapi.AddedSaving(savingEstimate(node, (*savings.Arms).AddedStratum))
+		constant.AddedTime = epdapi.AddedTime(longerEstimate(times, (*savings.Arms).AddedStratum))
 		sum.Constant = &constant
 	}
 	sum.Workloads, sum.Alone = workloads(comparisons, sum.GPU.Runs > 0)
 	return sum
 }
 
-func add(to *epdapi.EndingCounts, more record.EndingCounts) {
+func addEndings(to *epdapi.EndingCounts, more record.EndingCounts) {
 	to.Ended += more.Ended
 	to.Completed += more.Completed
 }
@@ -124,10 +124,10 @@ func byWorkload(comparisons []comparison) []epdapi.WorkloadSaving {
 	}
 	var all []epdapi.WorkloadSaving
 	for key, some := range own {
-		if s := saving(some, (*savings.Arms).SavedStratum); s.Runs > 0 {
+		if s := savingEstimate(some, (*savings.Arms).SavedStratum); s.Runs > 0 {
 			all = append(all, epdapi.WorkloadSaving{
 				Workload: key.Workload, GPUModel: key.GPUModel, Saving: s,
-				Time: longer(times[key], (*savings.Arms).SavedStratum),
+				Time: longerEstimate(times[key], (*savings.Arms).SavedStratum),
 			})
 		}
 	}
@@ -193,17 +193,17 @@ func workloads(comparisons []comparison, measured bool) (compared, alone int) {
 	return compared, alone
 }
 
-// longer returns the estimate of how much longer the runs of one of two arms took.
-func longer(all []savings.Arms, compare func(*savings.Arms) savings.Stratum) epdapi.Longer {
-	e := saving(all, compare)
+// longerEstimate returns the estimate of how much longer the runs of one of two arms took.
+func longerEstimate(all []savings.Arms, compare func(*savings.Arms) savings.Stratum) epdapi.Longer {
+	e := savingEstimate(all, compare)
 	return epdapi.Longer{
 		Runs: e.Runs, Against: e.Against, BaselineS: e.BaselineJ,
 		LongerS: 0 - e.SavedJ, LowS: 0 - e.HighJ, HighS: 0 - e.LowJ,
 	}
 }
 
-// saving returns the estimate that compares two of the arms, as it is told.
-func saving(all []savings.Arms, compare func(*savings.Arms) savings.Stratum) epdapi.Saving {
+// savingEstimate returns the estimate that compares two of the arms, as it is told.
+func savingEstimate(all []savings.Arms, compare func(*savings.Arms) savings.Stratum) epdapi.Saving {
 	strata := make([]savings.Stratum, len(all))
 	for i := range all {
 		strata[i] = compare(&all[i])

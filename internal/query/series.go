@@ -13,7 +13,7 @@ import (
 // that ended what their agents recorded, of those that last what was reported of them
 // last. The error is [store.ErrNotFound] if there is no such job.
 func (s *Service) Series(ctx context.Context, who Caller, id slurm.JobID) (*epdapi.JobSeries, error) {
-	h, _, err := s.reader.visible(ctx, who, id)
+	h, _, err := s.reader.visibleHistory(ctx, who, id)
 	if err != nil {
 		return nil, err
 	}

@@ -211,7 +211,7 @@ func nonNil[T any](of []T) []T {
 // and so always answers.
 func (s *Service) Status(_ context.Context, who Caller) epdapi.ControllerStatus {
 	status := s.options.Status()
-	if !who.seesAll() { // it may name other people's jobs
+	if !who.canSeeAll() { // it may name other people's jobs
 		status.Trouble, status.LastImplausible, status.Queue.Trouble, status.Nodes.Trouble = "", "", "", ""
 		status.MissedPrologs = nil
 	}

@@ -54,7 +54,7 @@ func DrawBarRows(id, title, desc, what, against string, scale Scale, rows []BarR
 			c.Text(labels-10, y+row/2+1, "k e", Truncate(queue.Printable(r.Name), int(c.Either(26, 13))))
 			c.Printf(`<rect class="a1" x="%s" y="%s" width="%s" height="%s"><title>%s</title></rect>`,
 				Px(labels), Px(y+3), Px(max(1, room*r.Value/longest)), Px(row-12),
-				Escape(r.Name+": "+scale.With(r.Value)))
+				Escape(r.Name+": "+scale.FormatWithUnit(r.Value)))
 			if r.Reference > 0 {
 				c.Printf(`<rect class="ghost" x="%s" y="%s" width="%s" height="%s"/>`, Px(labels), Px(y+1),
 					Px(room*r.Reference/longest), Px(row-8))

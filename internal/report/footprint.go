@@ -12,7 +12,7 @@ import (
 
 // FootprintText returns the cost, carbon and water of an energy; "" without factors.
 func FootprintText(f *config.Factors, energy dvfsmodel.Joule) string {
-	stated := f.Stated(energy)
+	stated := f.StatedFootprint(energy)
 	return StatedText(&stated, f.Currency)
 }
 

@@ -141,8 +141,8 @@ func (s Scale) Format(v float64) string {
 	return GroupThousands(text)
 }
 
-// With writes one value with its unit.
-func (s Scale) With(v float64) string {
+// FormatWithUnit writes one value with its unit.
+func (s Scale) FormatWithUnit(v float64) string {
 	text := s.Format(v)
 	if text == missingText || s.symbol == "" || s.symbol == "h:mm:ss" {
 		return text
@@ -158,12 +158,12 @@ const SignificantDigits = 4
 
 // FormatJoules writes an energy with the prefix that suits it, as in "1.234 MJ".
 func FormatJoules[T ~float64](e T) string {
-	return CommonScale(Joules, SignificantDigits, float64(e)).With(float64(e))
+	return CommonScale(Joules, SignificantDigits, float64(e)).FormatWithUnit(float64(e))
 }
 
 // FormatKWh writes an energy in kilowatt-hours, as in "0.343 kWh".
 func FormatKWh[T ~float64](e T) string {
-	return CommonScale(KilowattHours, SignificantDigits, float64(e)).With(float64(e))
+	return CommonScale(KilowattHours, SignificantDigits, float64(e)).FormatWithUnit(float64(e))
 }
 
 // EnergyText returns an energy in kilowatt-hours, or in joules if it is small.
@@ -177,18 +177,18 @@ func EnergyText(joules float64) string {
 
 // FormatWatts writes a power with the prefix that suits it.
 func FormatWatts[T ~float64](p T) string {
-	return CommonScale(Watts, SignificantDigits, float64(p)).With(float64(p))
+	return CommonScale(Watts, SignificantDigits, float64(p)).FormatWithUnit(float64(p))
 }
 
 // FormatSeconds writes a time: milliseconds below a second, seconds below ten
 // minutes, h:mm:ss from there.
 func FormatSeconds(s float64) string {
-	return CommonScale(Seconds, SignificantDigits, s).With(s)
+	return CommonScale(Seconds, SignificantDigits, s).FormatWithUnit(s)
 }
 
 // FormatPercent writes a fraction in per cent, as in "33.5 %".
 func FormatPercent(fraction float64) string {
-	return CommonScale(Fraction, 3, fraction).With(fraction)
+	return CommonScale(Fraction, 3, fraction).FormatWithUnit(fraction)
 }
 
 // FormatCount writes a whole number with its thousands apart: "12,345".

@@ -124,7 +124,7 @@ func (t *Table) layOut(rows [][]Value, opts *TextOptions) []textColumn {
 		}
 	}
 	if opts.Width > 0 && !opts.Wide && opts.Markup == NoMarkup {
-		fit(columns, opts.Width)
+		fitColumns(columns, opts.Width)
 	}
 	return columns
 }
@@ -132,8 +132,8 @@ func (t *Table) layOut(rows [][]Value, opts *TextOptions) []textColumn {
 // leastText is how much of a text is left, so that one sees what it is.
 const leastText = 12
 
-// fit cuts the longest texts until the columns fit in so many of a terminal, if they can.
-func fit(columns []textColumn, width int) {
+// fitColumns cuts the longest texts until the columns fit in so many of a terminal, if they can.
+func fitColumns(columns []textColumn, width int) {
 	total := -len(columnGap)
 	for i := range columns {
 		total += columns[i].width + len(columnGap)

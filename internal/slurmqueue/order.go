@@ -66,7 +66,7 @@ func NewOrder(
 	if err := s.setProblem(); err != nil {
 		return nil, err
 	}
-	terms.Goal.Set(&s.problem)
+	terms.Goal.ApplyTo(&s.problem)
 	return s.playOrder(ctx, policy)
 }
 

@@ -39,7 +39,7 @@ func NewPlan(
 	}
 	q = limitArrays(sortedQueue(q), wanted.Window)
 	own := *terms
-	if own.Profiles, err = withFurther(terms.Profiles, q); err != nil {
+	if own.Profiles, err = withEPDProfiles(terms.Profiles, q); err != nil {
 		return nil, err
 	}
 	if q.Nodes, own.Profiles, err = assumeClocks(q.Nodes, own.Profiles); err != nil {
@@ -88,7 +88,7 @@ const maxReplans = 3
 func solveEach(
 	ctx context.Context, problem *planner.Problem, chosen *planner.Policy, maxTurnaround float64,
 ) (plan *planner.Plan, decided []int, err error) {
-	dropImpossible(problem)
+	dropImpossibleDeadlines(problem)
 	for round := range maxReplans {
 		// Those without a deadline any more are due as others without one.
 		if err := policy.ImplyDue(planner.WithoutMonitor(ctx), problem, maxTurnaround); err != nil {
@@ -104,16 +104,16 @@ func solveEach(
 				}
 			},
 		})
-		if err != nil || round == maxReplans-1 || !dropMissed(problem, plan) {
+		if err != nil || round == maxReplans-1 || !dropMissedDeadlines(problem, plan) {
 			break
 		}
 	}
 	return plan, decided, err
 }
 
-// dropImpossible takes away the deadlines that tasks would miss on GPUs of their own, too: no plan has a
+// dropImpossibleDeadlines takes away the deadlines that tasks would miss on GPUs of their own, too: no plan has a
 // place for them.
-func dropImpossible(problem *planner.Problem) {
+func dropImpossibleDeadlines(problem *planner.Problem) {
 	for i := range problem.Tasks {
 		t := &problem.Tasks[i]
 		fastest := math.Inf(1)
@@ -126,9 +126,9 @@ func dropImpossible(problem *planner.Problem) {
 	}
 }
 
-// dropMissed takes away the deadlines of tasks that have no place in a plan, and reports whether there
+// dropMissedDeadlines takes away the deadlines of tasks that have no place in a plan, and reports whether there
 // are any.
-func dropMissed(problem *planner.Problem, plan *planner.Plan) (dropped bool) {
+func dropMissedDeadlines(problem *planner.Problem, plan *planner.Plan) (dropped bool) {
 	for i := range problem.Tasks {
 		if t := &problem.Tasks[i]; plan.Assignments[i].Node < 0 && !math.IsInf(t.Deadline, 1) {
 			t.Deadline, t.Due, dropped = math.Inf(1), math.Inf(1), true
@@ -137,8 +137,8 @@ func dropMissed(problem *planner.Problem, plan *planner.Plan) (dropped bool) {
 	return dropped
 }
 
-// withFurther returns the GPU models of a site with those that epd describes.
-func withFurther(known *config.Profiles, q *epdapi.Queue) (*config.Profiles, error) {
+// withEPDProfiles returns the GPU models of a site with those that epd describes.
+func withEPDProfiles(known *config.Profiles, q *epdapi.Queue) (*config.Profiles, error) {
 	further, err := Profiles(q)
 	if err != nil || further == nil {
 		return known, err

@@ -409,11 +409,11 @@ func TestAPlanThatIsStaleSaysSo(t *testing.T) {
 	state := slurmqueue.QueueState{Pending: []slurm.JobID{1, 2}}
 	s.Watch = func() slurmqueue.QueueState { return state }
 	s.Renew(t.Context())
-	if a := s.InForce.For(1, 0, s.now); a.Job == nil || a.Policy != "edl" {
+	if a := s.InForce.AdviceFor(1, 0, s.now); a.Job == nil || a.Policy != "edl" {
 		t.Fatalf("%+v", a)
 	}
 	s.InForce.Observe([]slurm.JobID{1, 2, 3, 4, 5})
-	if a := s.InForce.For(1, 0, s.now); a.Job != nil ||
+	if a := s.InForce.AdviceFor(1, 0, s.now); a.Job != nil ||
 		a.Why != "it is stale: it doesn't know 3 of the 5 jobs that wait" {
 		t.Errorf("%+v", a)
 	}
@@ -421,19 +421,19 @@ func TestAPlanThatIsStaleSaysSo(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	s.InForce.Observe([]slurm.JobID{1, 2, 3})
-	if a := s.InForce.For(1, 0, s.now); a.Job == nil {
+	if a := s.InForce.AdviceFor(1, 0, s.now); a.Job == nil {
 		t.Errorf("one of three is new: %+v", a)
 	}
-	if a := s.InForce.For(3, 0, s.now); a.Job != nil || a.Why != "it doesn't have the job" {
+	if a := s.InForce.AdviceFor(3, 0, s.now); a.Job != nil || a.Why != "it doesn't have the job" {
 		t.Errorf("%+v", a)
 	}
 	late := s.now.Add(10*time.Minute + time.Second)
-	if a := s.InForce.For(1, 0, late); a.Job != nil || !strings.Contains(a.Why, "couldn't be made anew") {
+	if a := s.InForce.AdviceFor(1, 0, late); a.Job != nil || !strings.Contains(a.Why, "couldn't be made anew") {
 		t.Errorf("%+v", a)
 	}
 	s.live.Plan.Mode, s.live.Pick.Policy = config.PlanOff, config.PickDeadline
 	s.Renew(t.Context())
-	if a := s.InForce.For(1, 0, s.now); a != (liveplan.Advice{}) || s.Ranking() != nil {
+	if a := s.InForce.AdviceFor(1, 0, s.now); a != (liveplan.Advice{}) || s.Ranking() != nil {
 		t.Errorf("off: %+v", a)
 	}
 }
@@ -470,7 +470,7 @@ func TestTasksOfAnArrayTakeWhatIsPlannedOneAfterTheOther(t *testing.T) {
 	ids := []slurm.JobID{11, 11, 12, 10, 10} // the last one keeps the number of the array
 	got := make([]string, 0, len(ids))
 	for _, id := range ids {
-		got = append(got, f.For(id, 10, dayStart).Job.Task)
+		got = append(got, f.AdviceFor(id, 10, dayStart).Job.Task)
 	}
 	if want := []string{"10_0", "10_0", "10_1", "10_2", "10_2"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)

@@ -161,7 +161,7 @@ func (o *LivePlanner) renew(ctx context.Context) time.Duration {
 			Jobs: []live.PlannedJob{}, OrderOnly: wanted.OrderOnly,
 		}, nil, wanted.StaleJobs)
 	}
-	o.InForce.Fail(err.Error())
+	o.InForce.NoteFailure(err.Error())
 	if said := wanted.Policy + err.Error(); o.last != said {
 		o.last = said
 		o.log().Warn("pending jobs can't be planned", "policy", wanted.Policy, "error", err)
@@ -192,7 +192,7 @@ func (o *LivePlanner) plan(
 	if err != nil {
 		return nil, err
 	}
-	until := knownAt(q, at).Add(live.Known(wanted.Stale).Duration())
+	until := queueTime(q, at).Add(live.Known(wanted.Stale).Duration())
 	if !until.After(at) {
 		return nil, fmt.Errorf("%w from %s", errOldQueue, q.At.UTC().Format(time.RFC3339))
 	}
@@ -208,8 +208,8 @@ var errOldQueue = errors.New("the last that is known of Slurm's queue is")
 // freshFor is for how long a queue is as good as the present one: within this time Slurm is asked again.
 const freshFor = 30 * time.Second
 
-// knownAt returns when the queue was as a plan of now takes it: a plan of an old one is as old.
-func knownAt(q *epdapi.Queue, now time.Time) time.Time {
+// queueTime returns when the queue was as a plan of now takes it: a plan of an old one is as old.
+func queueTime(q *epdapi.Queue, now time.Time) time.Time {
 	if q.At.IsZero() || now.Sub(q.At) <= freshFor {
 		return now
 	}

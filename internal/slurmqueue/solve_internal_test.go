@@ -25,7 +25,7 @@ func inRounds(t *rapid.T, problem *planner.Problem, chosen *planner.Policy) (pla
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rounds == maxReplans || !dropMissed(problem, plan) {
+		if rounds == maxReplans || !dropMissedDeadlines(problem, plan) {
 			return plan, rounds
 		}
 	}
@@ -84,7 +84,7 @@ func TestDeadlinesThatNobodyCanKeepTakeNoRoundOfTheirOwn(t *testing.T) {
 			t.Fatalf("%d deadlines are met, in rounds %d", met, could)
 		}
 		first := problem()
-		dropImpossible(first)
+		dropImpossibleDeadlines(first)
 		if _, fewer := inRounds(t, first, chosen); fewer < rounds {
 			saved++
 		}

@@ -82,7 +82,7 @@ func PlanQueue(
 	}()
 	text := question.Policy
 	if text == "" {
-		text = policy.With(policy.SearchPolicy, "tolerance", terms.Goal.Tolerance)
+		text = policy.WithNumber(policy.SearchPolicy, "tolerance", terms.Goal.Tolerance)
 	}
 	search := ctx
 	if question.SearchTime > 0 {
@@ -149,7 +149,7 @@ func (w *WhatIf) problem(q *epdapi.Queue, terms *PlanTerms, question PlanOptions
 	}
 	cluster, catalog := c.Cluster(), catalog.New(c.Profiles(), models, nil)
 	w.Warnings = append(w.Warnings, config.EstimateWarnings(&cluster, c.Profiles())...)
-	w.Batch = batchOf(terms.asDecided(q), &cluster, partitions, catalog, question.MaxTasks)
+	w.Batch = batchOf(terms.withDecidedClocks(q), &cluster, partitions, catalog, question.MaxTasks)
 	w.Unasked = w.Batch.Unasked
 	jobs := w.chosenJobs(question)
 	if len(jobs) == 0 {
@@ -170,9 +170,9 @@ func (w *WhatIf) problem(q *epdapi.Queue, terms *PlanTerms, question PlanOptions
 			tasks[i].Pace = terms.PaceOf(w.Batch.RecordOf[i].Partition)
 		}
 	}
-	leaveRoom(tasks)
+	tightenDeadlines(tasks)
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
-	terms.Goal.Set(p)
+	terms.Goal.ApplyTo(p)
 	if err := w.Batch.AddRunning(p); err != nil {
 		return nil, err
 	}
@@ -181,9 +181,9 @@ func (w *WhatIf) problem(q *epdapi.Queue, terms *PlanTerms, question PlanOptions
 	return p, nil
 }
 
-// leaveRoom has tasks end before their deadlines where they can, so that one whose end is as far off as
+// tightenDeadlines has tasks end before their deadlines where they can, so that one whose end is as far off as
 // counts as planned meets it: a start that is far ahead may be off by more than one that is near.
-func leaveRoom(tasks []planner.Task) {
+func tightenDeadlines(tasks []planner.Task) {
 	for i := range tasks {
 		t := &tasks[i]
 		shortest := minRunTime(t) // without end where it can't run at all
@@ -236,9 +236,9 @@ func (w *WhatIf) chosenJobs(question PlanOptions) []queue.Job {
 	return jobs
 }
 
-// asDecided returns a queue in which jobs that are held out stay at default clocks, and jobs that run take
+// withDecidedClocks returns a queue in which jobs that are held out stay at default clocks, and jobs that run take
 // as long as at the clocks that they have.
-func (t *PlanTerms) asDecided(q *epdapi.Queue) *epdapi.Queue {
+func (t *PlanTerms) withDecidedClocks(q *epdapi.Queue) *epdapi.Queue {
 	if t.Arm == nil && t.RunTimes == nil {
 		return q
 	}
@@ -299,7 +299,7 @@ func (t *PlanTerms) restrictClocks(tasks []planner.Task, jobs []queue.Job, recor
 				if ask.constant {
 					known[ask] = fixedAt(o.Response, t.Constant(&ask.ClockQuestion))
 				} else if clocks, ok := t.Admissible(&ask.ClockQuestion); ok {
-					known[ask] = dvfsmodel.Within(o.Response, func(pair dvfsmodel.Setting) bool {
+					known[ask] = dvfsmodel.RestrictedTo(o.Response, func(pair dvfsmodel.Setting) bool {
 						return slices.Contains(clocks, pair)
 					})
 				}

@@ -74,7 +74,7 @@ func (r *reader) model(all []*device, options *Options) (Model, error) {
 		r.line = d.line
 		if len(d.pairs) > 0 && len(first.pairs) > 0 && !maps.Equal(d.pairs, first.pairs) ||
 			!slices.Equal(d.levels.core, first.levels.core) && len(d.levels.core)+len(first.levels.core) > 0 &&
-				!sameEnds(d.levels.core, first.levels.core) {
+				!haveSameEnds(d.levels.core, first.levels.core) {
 			return m, r.faultf("this %s has other clocks than the one on line %d, want one model with one table",
 				d.name, first.line)
 		}
@@ -93,8 +93,8 @@ func (r *reader) model(all []*device, options *Options) (Model, error) {
 	return m, nil
 }
 
-// sameEnds reports whether levels have the same ends: the one between is what runs.
-func sameEnds(a, b []dvfsmodel.MHz) bool {
+// haveSameEnds reports whether levels have the same ends: the one between is what runs.
+func haveSameEnds(a, b []dvfsmodel.MHz) bool {
 	return len(a) > 0 && len(b) > 0 && a[0] == b[0] && slices.Max(a) == slices.Max(b)
 }
 

@@ -215,7 +215,7 @@ func (r *reader) setNVIDIA(d *device, path, value string) error {
 	section, _, _ := strings.Cut(path, "/")
 	switch path {
 	case "product name":
-		return r.nameIt(d, value)
+		return r.setName(d, value)
 	case "product architecture":
 		d.architecture = value
 	case "default applications clocks/graphics":
@@ -259,7 +259,7 @@ func (r *reader) setAMD(d *device, path, value string) error {
 	path = strings.ReplaceAll(path, "_", " ")
 	switch path {
 	case "asic/market name":
-		return r.nameIt(d, value)
+		return r.setName(d, value)
 	case "limit/max power", "limit/ppt0/max power limit":
 		return r.watts(&d.limit.Max, value)
 	case "limit/ppt0/min power limit", "limit/min power":
@@ -296,7 +296,7 @@ func (r *reader) readRocm(s *section, gpu, text string) error {
 	case !ok || value == "":
 		s.table = ""
 	case strings.EqualFold(key, "Card series"):
-		return r.nameIt(d, value)
+		return r.setName(d, value)
 	case key == "Max Graphics Package Power (W)":
 		return r.watts(&d.limit.Max, value+" W")
 	case s.table == "sclk" && level.MatchString(key):
@@ -307,10 +307,10 @@ func (r *reader) readRocm(s *section, gpu, text string) error {
 	return nil
 }
 
-func (r *reader) nameIt(d *device, value string) error {
+func (r *reader) setName(d *device, value string) error {
 	const longest = 120
 	switch {
-	case isUnsaid(value), strings.HasPrefix(value, "0x"):
+	case isNotAvailable(value), strings.HasPrefix(value, "0x"):
 		return nil
 	case len(value) > longest:
 		return r.faultf("a name of %d bytes, want a GPU model's", len(value))
@@ -323,8 +323,8 @@ func (r *reader) nameIt(d *device, value string) error {
 	return nil
 }
 
-// isUnsaid reports whether a tool says that it can't tell.
-func isUnsaid(value string) bool {
+// isNotAvailable reports whether a tool says that it can't tell.
+func isNotAvailable(value string) bool {
 	lower := strings.ToLower(value)
 	for _, word := range []string{"n/a", "[n/a]", "unknown", "not supported", "requested func", "[not "} {
 		if strings.HasPrefix(lower, word) {
@@ -335,10 +335,10 @@ func isUnsaid(value string) bool {
 }
 
 func (r *reader) clock(to *dvfsmodel.MHz, value string) error {
-	if isUnsaid(value) {
+	if isNotAvailable(value) {
 		return nil
 	}
-	x, err := quantity(value, "mhz")
+	x, err := parseQuantity(value, "mhz")
 	if err != nil || x <= 0 || x > maxMHz || x != math.Trunc(x) {
 		return r.faultf("the clock %q, want one such as 1410 MHz", value)
 	}
@@ -347,10 +347,10 @@ func (r *reader) clock(to *dvfsmodel.MHz, value string) error {
 }
 
 func (r *reader) watts(to *dvfsmodel.Watt, value string) error {
-	if isUnsaid(value) {
+	if isNotAvailable(value) {
 		return nil
 	}
-	x, err := quantity(value, "w")
+	x, err := parseQuantity(value, "w")
 	if err != nil || x <= 0 || x > maxWatts {
 		return r.faultf("the power %q, want one such as 400.00 W", value)
 	}
@@ -358,8 +358,8 @@ func (r *reader) watts(to *dvfsmodel.Watt, value string) error {
 	return nil
 }
 
-// quantity reads a number with its unit, which may stand close to it.
-func quantity(value, unit string) (float64, error) {
+// parseQuantity reads a number with its unit, which may stand close to it.
+func parseQuantity(value, unit string) (float64, error) {
 	number, ok := strings.CutSuffix(strings.ToLower(value), unit)
 	if !ok {
 		return 0, strconv.ErrSyntax

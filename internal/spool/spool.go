@@ -87,7 +87,7 @@ func (s *Spool) load() error {
 	}
 	s.entries, s.bytes = nil, 0
 	if err := s.readFolder(); err != nil {
-		return fmt.Errorf("open spool %s: %w", s.dir, fullError(err))
+		return fmt.Errorf("open spool %s: %w", s.dir, wrapFull(err))
 	}
 	s.loaded = true
 	return nil
@@ -132,7 +132,7 @@ func (s *Spool) Add(id string, body []byte) error {
 	defer s.mu.Unlock()
 	err := s.load()
 	if err == nil {
-		err = fullError(s.add(id, addChecksum(body)))
+		err = wrapFull(s.add(id, addChecksum(body)))
 	}
 	if err != nil {
 		return fmt.Errorf("spool entry %s: %w", id, err)
@@ -140,8 +140,8 @@ func (s *Spool) Add(id string, body []byte) error {
 	return nil
 }
 
-// fullError makes the system's errors of a full disk [ErrFull].
-func fullError(err error) error {
+// wrapFull makes the system's errors of a full disk [ErrFull].
+func wrapFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/epplan/epplan/slurm/lever"
 )
 
-// hours wants jobs to go on waiting for the hours that they were submitted with, while nobody waits for GPUs,
+// planHours wants jobs to go on waiting for the hours that they were submitted with, while nobody waits for GPUs,
 // and says which GPUs are free for others that can wait.
-func (p *Plan) hours(s *Snapshot, set *Settings, ours *OwnChanges) {
+func (p *Plan) planHours(s *Snapshot, set *Settings, ours *OwnChanges) {
 	if set.Prices == nil || set.Live.Hours.By == config.HoursOff {
 		return
 	}

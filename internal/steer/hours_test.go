@@ -144,7 +144,7 @@ func TestABeginTimeThatAJobWasSubmittedWithIsTakenBackThoughNoLedgerNamesIt(t *t
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := steer.LeftOf(".", w.disk.Read, snap)
+	left, err := steer.ReadLeftovers(".", w.disk.Read, snap)
 	if err != nil || left.String() != "the begin time of 2 jobs" {
 		t.Errorf("%q, %v", left.String(), err)
 	}

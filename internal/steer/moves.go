@@ -233,7 +233,7 @@ func (s *Steerer) publish(plan *Plan, report StepReport, err error) {
 	if plan != nil {
 		s.lines = plan.lines
 		if s.options.Hours != nil {
-			s.options.Hours.Put(plan.rooms)
+			s.options.Hours.SetRooms(plan.rooms)
 		}
 	}
 }

@@ -44,9 +44,9 @@ func profileOf(n *slurm.Node, profiles *config.Profiles) *config.Profile {
 	return nil
 }
 
-// watts returns what a GPU in use draws with its part of the node, weighted as the
+// busyGPUWatts returns what a GPU in use draws with its part of the node, weighted as the
 // profile says; 0: not known.
-func watts(p *config.Profile) float64 {
+func busyGPUWatts(p *config.Profile) float64 {
 	if p == nil || p.BusyW <= 0 {
 		return 0
 	}
@@ -63,9 +63,9 @@ type weightIncrease struct {
 	why string
 }
 
-// weights makes Slurm fill some nodes first: frugal ones, and among those with
+// planWeights makes Slurm fill some nodes first: frugal ones, and among those with
 // shared GPUs those that suit the next job that asks for a part of one.
-func (p *Plan) weights(s *Snapshot, set *Settings, ours *OwnChanges) {
+func (p *Plan) planWeights(s *Snapshot, set *Settings, ours *OwnChanges) {
 	wanted := make(map[string]weightIncrease)
 	if set.Live.Weights {
 		weighByPower(s, set, wanted)
@@ -103,7 +103,7 @@ func weighByPower(s *Snapshot, set *Settings, wanted map[string]weightIncrease) 
 	var levels []float64 // each once, ascending
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; modeOf(n.Partitions, &set.Live) != live.Observe {
-			if drawn[i] = watts(profileOf(n, set.Profiles)); drawn[i] > 0 {
+			if drawn[i] = busyGPUWatts(profileOf(n, set.Profiles)); drawn[i] > 0 {
 				levels = append(levels, drawn[i])
 			}
 		}

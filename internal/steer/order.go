@@ -47,10 +47,10 @@ type jobGroup struct {
 	uid       uint32 // else of this one
 }
 
-// order puts jobs with a deadline first, the earliest first of all, and then
+// planOrder puts jobs with a deadline first, the earliest first of all, and then
 // the others as a policy would start them, by making some less urgent. Nothing
 // ever becomes more urgent than its user left it.
-func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
+func (p *Plan) planOrder(s *Snapshot, set *Settings, ours *OwnChanges) {
 	places, planned := p.places(s, set), set.countsDeadlines(s)
 	groups := make(map[jobGroup][]pendingJob)
 	newcomers := make(map[jobGroup][]pendingJob)

@@ -70,7 +70,7 @@ func (p *Plan) powerDownIdle(s *Snapshot, set *Settings, ours *OwnChanges) {
 	for _, n := range tired {
 		why := "idle since " + ours.Idle[n.Name].Format(time.RFC3339)
 		switch {
-		case awake.isNamed(n, ours):
+		case awake.isKeptAwake(n, ours):
 			continue
 		case budget.lacks(n):
 			why += ", and the power budget lacks watts"
@@ -182,8 +182,8 @@ func (v *awakeCounts) isLast(n *slurm.Node) bool {
 	return slices.ContainsFunc(n.Partitions, func(name string) bool { return v.partitions[name] <= spareNodes })
 }
 
-// isNamed reports whether slurm.conf wants a node to stay awake.
-func (v *awakeCounts) isNamed(n *slurm.Node, ours *OwnChanges) bool {
+// isKeptAwake reports whether slurm.conf wants a node to stay awake.
+func (v *awakeCounts) isKeptAwake(n *slurm.Node, ours *OwnChanges) bool {
 	return slices.ContainsFunc(ours.Sleeps[n.Name].AwakeGroups, func(a *slurm.AwakeNodes) bool {
 		return v.named[a] <= a.Idle
 	})

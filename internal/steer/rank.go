@@ -194,7 +194,7 @@ func (r *groupRanker) rankLine(list []pendingJob) []WantedChange {
 			continue
 		}
 		if offset > 0 {
-			wants = r.want(wants, e, offset)
+			wants = r.addWanted(wants, e, offset)
 			r.most = max(r.most, offset)
 		}
 		r.limit, r.predecessor = min(r.limit, e.basePriority-offset), e.job.ID
@@ -205,8 +205,8 @@ func (r *groupRanker) rankLine(list []pendingJob) []WantedChange {
 	return wants
 }
 
-// want adds an offset, or says that it would be set.
-func (r *groupRanker) want(wants []WantedChange, e *pendingJob, offset int64) []WantedChange {
+// addWanted adds an offset, or says that it would be set.
+func (r *groupRanker) addWanted(wants []WantedChange, e *pendingJob, offset int64) []WantedChange {
 	w := e.niceChange(offset, r.behind)
 	if r.enforce {
 		return append(wants, w)

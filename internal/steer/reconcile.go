@@ -82,7 +82,7 @@ func (x *snapshotIndex) mayBeLost(e *ledgerEntry) bool {
 func (s *Steerer) reconcile(x *snapshotIndex) {
 	s.forgetFailures(x)
 	for i := range x.snap.Jobs {
-		s.adopt(&x.snap.Jobs[i], x)
+		s.adoptArrayTask(&x.snap.Jobs[i], x)
 		s.adoptNewcomer(&x.snap.Jobs[i], x)
 	}
 	for _, k := range s.ledger.keys() {
@@ -127,9 +127,9 @@ func (x *snapshotIndex) valueOf(j *slurm.Job, kind lever.Kind) string {
 	return strconv.FormatInt(j.Nice, 10)
 }
 
-// adopt takes over an array's task that got a number of its own with a value of
+// adoptArrayTask takes over an array's task that got a number of its own with a value of
 // ours: it keeps it when it's requeued.
-func (s *Steerer) adopt(j *slurm.Job, x *snapshotIndex) {
+func (s *Steerer) adoptArrayTask(j *slurm.Job, x *snapshotIndex) {
 	if j.ArrayJob == 0 || j.ArrayJob == j.ID || x.jobs[j.ID] == nil {
 		return
 	}
@@ -200,7 +200,7 @@ func (s *Steerer) reconcileJob(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 	e.over = false
 	value := x.valueOf(j, k.lever)
 	switch {
-	case k.lever == lever.Begin && x.hasCome(e):
+	case k.lever == lever.Begin && x.isBeginPast(e):
 		s.ledger.drop(k)
 	case e.Phase == phaseTakenOver:
 	case e.Phase == phaseUndone && (!e.isOwnValue(value) || !x.canUndo(k)):
@@ -226,8 +226,8 @@ func (s *Steerer) reconcileJob(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 	}
 }
 
-// hasCome reports whether a begin time is over: nothing is left to take back.
-func (x *snapshotIndex) hasCome(e *ledgerEntry) bool {
+// isBeginPast reports whether a begin time is over: nothing is left to take back.
+func (x *snapshotIndex) isBeginPast(e *ledgerEntry) bool {
 	begin, err := strconv.ParseInt(e.After, 10, 64)
 	return err == nil && begin <= x.snap.At.Unix()
 }

@@ -146,7 +146,7 @@ func (n *sleepHistory) nodeSleeps(
 		return nil
 	}
 	kinds, all := make(map[string]NodeSleep), make(map[string]NodeSleep, len(s.Nodes))
-	named := namedBy(saving)
+	named := exemptionsByNode(saving)
 	for i := range s.Nodes {
 		kind := nodeKind(&s.Nodes[i])
 		nap, ok := kinds[kind]
@@ -163,8 +163,8 @@ func (n *sleepHistory) nodeSleeps(
 	return all
 }
 
-// namedBy tells where SuspendExcNodes names each node.
-func namedBy(saving *slurm.PowerSaving) map[string][]*slurm.AwakeNodes {
+// exemptionsByNode tells where SuspendExcNodes names each node.
+func exemptionsByNode(saving *slurm.PowerSaving) map[string][]*slurm.AwakeNodes {
 	named := make(map[string][]*slurm.AwakeNodes)
 	for i := range saving.Awake {
 		for _, name := range saving.Awake[i].Nodes {

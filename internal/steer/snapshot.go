@@ -162,17 +162,17 @@ func (p *Plan) advise(a Advice) {
 // again after the wanted values are in force, it wants the same ones.
 func NewPlan(s *Snapshot, set *Settings, ours *OwnChanges) Plan {
 	p := Plan{lines: make(map[jobGroup]line)}
-	p.order(s, set, ours)
+	p.planOrder(s, set, ours)
 	if !slices.ContainsFunc(s.Jobs, hasToken) {
 		p.lines = nil // a nice that a job was submitted with wouldn't be known as ours
 	}
 	if len(s.Nodes) > 0 {
 		p.preferFeatures(s, set, ours)
-		p.weights(s, set, ours)
+		p.planWeights(s, set, ours)
 		p.powerDownIdle(s, set, ours)
-		p.hours(s, set, ours)
+		p.planHours(s, set, ours)
 	}
-	p.limits(s, set)
+	p.adviseLimits(s, set)
 	return p
 }
 
@@ -181,8 +181,8 @@ func hasToken(j slurm.Job) bool {
 	return found
 }
 
-// limits advises shorter time limits.
-func (p *Plan) limits(s *Snapshot, set *Settings) {
+// adviseLimits advises shorter time limits.
+func (p *Plan) adviseLimits(s *Snapshot, set *Settings) {
 	if set.Upper == nil {
 		return
 	}

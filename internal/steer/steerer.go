@@ -281,7 +281,7 @@ func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport
 		s.addDefaultPartition(ctx, &plan)
 	}
 	moves, report := s.changesFor(x, plan.Wants)
-	moves = s.onlyWeights(moves)
+	moves = s.changesAtEnd(moves)
 	s.shared = s.shared && !s.leaving || plan.Shared != nil && len(plan.Shared.Nodes) > 0
 	report.More = max(0, len(moves)-most)
 	moves = moves[:len(moves)-report.More]

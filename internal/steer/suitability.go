@@ -112,8 +112,8 @@ func (s *Steerer) undoWeights(ctx context.Context) error {
 	return err
 }
 
-// onlyWeights leaves the moves of weights when the steerer ends, else all.
-func (s *Steerer) onlyWeights(moves []leverChange) []leverChange {
+// changesAtEnd leaves the moves of weights when the steerer ends, else all.
+func (s *Steerer) changesAtEnd(moves []leverChange) []leverChange {
 	if !s.leaving {
 		return moves
 	}

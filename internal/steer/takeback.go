@@ -54,15 +54,15 @@ func TakeBack(ctx context.Context, o *Options) (StepReport, error) {
 // InForce counts jobs and nodes that have a value of epd's.
 func (s *Status) InForce() int { return s.Nice + s.Prefer + s.Begin + s.Weights + s.Asleep }
 
-// Left is what an epd changed in Slurm that is still in force.
-type Left struct {
+// Leftovers is what an epd changed in Slurm that is still in force.
+type Leftovers struct {
 	Changes []lever.Undo // those that can be taken back now
 	Waiting int          // of jobs that are held, and of nodes on their way down
 	Running int          // of jobs that have started
 }
 
 // String counts the changes by their kind.
-func (l *Left) String() string {
+func (l *Leftovers) String() string {
 	counts := make(map[lever.Kind]int)
 	for i := range l.Changes {
 		counts[l.Changes[i].Lever]++
@@ -95,22 +95,22 @@ func (l *Left) String() string {
 // Folder returns the ledger's in a controller's state folder.
 func Folder(state string) string { return filepath.Join(state, "levers") }
 
-// LeftOf reads the ledger of a controller's state folder by read and returns the changes that are in force,
+// ReadLeftovers reads the ledger of a controller's state folder by read and returns the changes that are in force,
 // as far as a snapshot of Slurm shows; without one, those that the ledger names. A ledger that isn't there
 // names none. Nothing is changed.
-func LeftOf(state string, read func(path string) ([]byte, error), snap *Snapshot) (Left, error) {
+func ReadLeftovers(state string, read func(path string) ([]byte, error), snap *Snapshot) (Leftovers, error) {
 	l := &ledger{entries: make(map[leverKey]*ledgerEntry)}
 	text, err := read(filepath.Join(Folder(state), ledgerFile))
 	if err == nil {
 		err = l.decode(text)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Left{}, err
+		return Leftovers{}, err
 	}
-	return l.left(snap), nil
+	return l.leftovers(snap), nil
 }
 
-func (l *ledger) left(snap *Snapshot) (left Left) {
+func (l *ledger) leftovers(snap *Snapshot) (left Leftovers) {
 	s := newSteerer(&Options{})
 	s.ledger = l
 	if snap == nil {

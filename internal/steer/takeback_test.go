@@ -279,7 +279,7 @@ func TestWhatIsLeftIsCountedWithoutChangingAnything(t *testing.T) {
 	}
 	const want = "the Nice of 2 jobs, the weight of a node, the sleep of 2 nodes"
 	for _, by := range []*steer.Snapshot{nil, snap} {
-		left, err := steer.LeftOf(".", w.disk.Read, by)
+		left, err := steer.ReadLeftovers(".", w.disk.Read, by)
 		if got := left.String(); err != nil || got != want {
 			t.Errorf("by Slurm %t: %q, %v", by != nil, got, err)
 		}
@@ -287,7 +287,7 @@ func TestWhatIsLeftIsCountedWithoutChangingAnything(t *testing.T) {
 	if _, err := s.UndoAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := steer.LeftOf(".", w.disk.Read, nil); err != nil || left.String() != "" {
+	if left, err := steer.ReadLeftovers(".", w.disk.Read, nil); err != nil || left.String() != "" {
 		t.Errorf("%q, %v", left.String(), err)
 	}
 }

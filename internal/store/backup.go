@@ -145,7 +145,7 @@ func copyChecked(
 	if err := conn.QueryRowContext(ctx, lastOutcome).Scan(&first); err != nil {
 		return c, err
 	}
-	stop := watch(part, all, options.Progress)
+	stop := watchSize(part, all, options.Progress)
 	_, err = conn.ExecContext(ctx, "VACUUM INTO ?", part.Name())
 	stop()
 	if err != nil {
@@ -240,7 +240,7 @@ func restore(
 	if err := checkTrusted(path); err != nil {
 		return c, err
 	}
-	if is, err := areSame(backup, path); err != nil || is {
+	if is, err := isSameFile(backup, path); err != nil || is {
 		return c, errors.Join(err, errors.New("the backup is what is there"))
 	}
 	fresh := path + ".restored"
@@ -269,8 +269,8 @@ func restore(
 	return c, statedir.Sync(filepath.Dir(path))
 }
 
-// areSame reports whether two paths are of one file.
-func areSame(backup, path string) (bool, error) {
+// isSameFile reports whether two paths are of one file.
+func isSameFile(backup, path string) (bool, error) {
 	a, err := os.Stat(backup)
 	if err != nil {
 		return false, err
@@ -339,8 +339,8 @@ func mergeLog(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// watch has progress hear how large a file is, until it is stopped.
-func watch(file *os.File, all int64, progress func(written, all int64)) (stop func()) {
+// watchSize has progress hear how large a file is, until it is stopped.
+func watchSize(file *os.File, all int64, progress func(written, all int64)) (stop func()) {
 	if progress == nil {
 		return func() {}
 	}

@@ -59,8 +59,8 @@ SELECT outcome_id, received_us FROM outcomes INDEXED BY outcomes_by_time WHERE (
 	(SELECT COALESCE(MAX(received_us), -1 << 62), COALESCE(MAX(outcome_id), 0) FROM compacted)
 ORDER BY received_us, outcome_id`
 
-// detailed is a run that is about to be compacted.
-type detailed struct {
+// detailedRun is a run that is about to be compacted.
+type detailedRun struct {
 	id, received int64
 	gpus         sql.NullString
 	outcome      record.Outcome // its clocks, throttling and clock at work alone
@@ -75,7 +75,7 @@ SELECT outcome_id, received_us, gpus, clocks, throttled_s, work_clock,
 FROM (`+selectDetailed+` LIMIT ?1) JOIN outcomes AS o USING (outcome_id, received_us)
 	LEFT JOIN outcome_details USING (outcome_id) LEFT JOIN decisions AS d ON `+sameRunSQL+`
 WHERE received_us < ?2 ORDER BY received_us, outcome_id`, compactStep, before)
-	runs, err := collect(rows, err, func(row scanner) (d detailed, err error) {
+	runs, err := collect(rows, err, func(row scanner) (d detailedRun, err error) {
 		err = row.Scan(&d.id, &d.received, &d.gpus, intoJSON{&d.outcome.Clocks},
 			intoJSON{&d.outcome.ThrottledS}, intoJSON{&d.outcome.WorkClock},
 			&d.mode, &d.config)
@@ -156,7 +156,7 @@ UPDATE outcome_details SET gpus = NULL, clocks = NULL, throttled_s = NULL, serie
 )
 
 // compactList returns what the statements of a step need to know of its runs.
-func compactList(ctx context.Context, conn *sql.Conn, runs []detailed) (string, error) {
+func compactList(ctx context.Context, conn *sql.Conn, runs []detailedRun) (string, error) {
 	type one struct {
 		ID     int64 `json:"id"`
 		GPUs   any   `json:"gpus"`

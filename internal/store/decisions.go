@@ -26,7 +26,7 @@ func (s *Store) PutDecision(ctx context.Context, d *record.Decision) (int64, err
 	}
 	args = append(args, record.CleanText(d.Reason), record.CleanText(d.Mode),
 		record.CleanText(d.ConfigVersion), d.ModelVersion,
-		record.CleanText(string(d.Arm)), record.Micro(d.Created).UnixMicro(), nullableNumber(d.DefaultJ),
+		record.CleanText(string(d.Arm)), record.StoredTime(d.Created).UnixMicro(), nullableNumber(d.DefaultJ),
 		nullableNumber(d.HoldOut), nullableNumber(d.ConstantArm), record.CleanText(d.Rung),
 		float64(d.Setting.Cap), profileColumn(d.Setting.Profile))
 	id, err := write(ctx, s.db, func(ctx context.Context, conn *sql.Conn) (int64, error) {

@@ -38,7 +38,7 @@ func (l *Learning) EndedJob(
 ) (record.EndedJob, error) {
 	e, err := scanEnded(l.db.read.QueryRowContext(ctx,
 		fmt.Sprintf(selectEnded, "AND job_id = ?3 AND submitted_us = ?4"),
-		cluster, 1, id, record.Micro(submitted).UnixMicro()))
+		cluster, 1, id, record.StoredTime(submitted).UnixMicro()))
 	return e, lookupError(err, "ended job %d", id)
 }
 

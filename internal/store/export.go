@@ -147,8 +147,8 @@ func exportProfile(blob []byte) (any, error) {
 	for i := range p.GPUs {
 		g := &p.GPUs[i]
 		gpus[i] = one{
-			g.Utilisation.Interval().Seconds(), numbers(&g.Utilisation), g.Memory.Interval().Seconds(),
-			numbers(&g.Memory), g.PeakMem, g.MemTotal,
+			g.Utilisation.Interval().Seconds(), seriesNumbers(&g.Utilisation), g.Memory.Interval().Seconds(),
+			seriesNumbers(&g.Memory), g.PeakMem, g.MemTotal,
 		}
 	}
 	return gpus, nil
@@ -199,11 +199,11 @@ func exportSeries(blob []byte) (any, error) {
 	return struct {
 		IntervalS   float64       `json:"interval_s"`
 		Utilisation []live.Number `json:"utilisation"`
-	}{series.Interval().Seconds(), numbers(&series)}, nil
+	}{series.Interval().Seconds(), seriesNumbers(&series)}, nil
 }
 
-// numbers returns the points of a series.
-func numbers(s *record.Series) []live.Number {
+// seriesNumbers returns the points of a series.
+func seriesNumbers(s *record.Series) []live.Number {
 	points := make([]live.Number, s.Len())
 	for i := range points {
 		points[i] = s.At(i)

@@ -28,7 +28,7 @@ ON CONFLICT DO UPDATE SET script = COALESCE(excluded.script, script),
 	code = COALESCE(excluded.code, code), seen_us = excluded.seen_us`,
 			record.CleanText(f.Cluster), record.CleanText(f.Source), record.PackVector(f.Script),
 			record.PackVector(f.Code), digest,
-			record.Micro(f.Seen).UnixMicro())
+			record.StoredTime(f.Seen).UnixMicro())
 		return err
 	})
 	if err != nil {

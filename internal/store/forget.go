@@ -272,7 +272,7 @@ type restoredRun struct {
 }
 
 func (r *restoredRun) prepare(k *record.RecordedRun) (err error) {
-	r.conflict, r.id, r.received = k.Conflict, k.ID, record.Micro(k.Received).UnixMicro()
+	r.conflict, r.id, r.received = k.Conflict, k.ID, record.StoredTime(k.Received).UnixMicro()
 	if len(k.Digest) != len(r.digest) || k.Received.IsZero() || k.ID <= 0 {
 		return fmt.Errorf("%w: a run with its id, its digest, and when it was received is expected",
 			record.ErrInvalid)

@@ -33,7 +33,7 @@ ON CONFLICT (cluster, job_id, submitted_us) DO UPDATE SET
 	nodes = excluded.nodes, gpus = excluded.gpus, state = excluded.state, shown = excluded.shown,
 	array_task = CASE excluded.array_job WHEN 0 THEN array_task ELSE excluded.array_task END,
 	array_job = CASE excluded.array_job WHEN 0 THEN array_job ELSE excluded.array_job END`,
-			record.CleanText(j.Cluster), j.ID, record.Micro(j.Submitted).UnixMicro(),
+			record.CleanText(j.Cluster), j.ID, record.StoredTime(j.Submitted).UnixMicro(),
 			record.CleanText(j.Token),
 			record.CleanText(j.User), record.CleanText(j.Account), record.CleanText(j.Partition), name,
 			record.CleanText(j.ScriptHash), record.CleanText(j.Workload), limitColumn(j.Limit), j.Nodes,

@@ -40,8 +40,8 @@ func (s *logSum) add(order binary.ByteOrder, data []byte) {
 	}
 }
 
-// is reports whether a checksum is the one that was written.
-func (s *logSum) is(written []byte) bool {
+// matches reports whether a checksum is the one that was written.
+func (s *logSum) matches(written []byte) bool {
 	return s[0] == binary.BigEndian.Uint32(written) && s[1] == binary.BigEndian.Uint32(written[4:])
 }
 
@@ -61,7 +61,7 @@ func readLogHeader(r io.Reader) (h logHeader, ok bool, err error) {
 	}
 	h.pageSize, h.salts = int(binary.BigEndian.Uint32(data[8:])), data[16:24]
 	h.sum.add(h.order, data[:24])
-	return h, magic&^1 == logMagic && h.pageSize > 0 && h.pageSize <= maxLogPage && h.sum.is(data[24:]), nil
+	return h, magic&^1 == logMagic && h.pageSize > 0 && h.pageSize <= maxLogPage && h.sum.matches(data[24:]), nil
 }
 
 // checkLog is [ErrCorrupt] if a log that isn't empty doesn't begin as one. A log that a database is
@@ -90,11 +90,11 @@ func beginsAsLog(path string) (ok bool, err error) {
 	return ok, err
 }
 
-// soundLog returns how much of a log SQLite takes, and whether what it leaves was committed: the log
+// soundLogSize returns how much of a log SQLite takes, and whether what it leaves was committed: the log
 // doesn't begin as one, or more than one transaction follows a frame that can't be. SQLite stops at that
 // frame and says nothing. A loss of power can do this to the last transaction alone, since each is synced
 // before the next begins.
-func soundLog(r io.Reader) (sound int64, broken bool, err error) {
+func soundLogSize(r io.Reader) (sound int64, broken bool, err error) {
 	h, ok, err := readLogHeader(r)
 	if err != nil || !ok {
 		return 0, !ok, err
@@ -114,7 +114,7 @@ func soundLog(r io.Reader) (sound int64, broken bool, err error) {
 		if whole {
 			h.sum.add(h.order, frame[:8])
 			h.sum.add(h.order, frame[frameHeaderSize:])
-			whole = own && h.sum.is(frame[16:24])
+			whole = own && h.sum.matches(frame[16:24])
 		}
 		switch commits := binary.BigEndian.Uint32(frame[4:]) > 0; {
 		case commits && whole:
@@ -148,7 +148,7 @@ func SalvageLog(path string, now time.Time) (copied string, err error) {
 			return "", err // without records, [Open] says what that is
 		}
 	}
-	sound, broken, err := soundLog(log)
+	sound, broken, err := soundLogSize(log)
 	if err != nil || !broken {
 		return "", err
 	}

@@ -53,13 +53,13 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) (err error) {
 	if err != nil || version == newestSchema() { // another process was faster
 		return err
 	}
-	if err := knownVersion(path, version); err != nil {
+	if err := checkVersion(path, version); err != nil {
 		return err
 	}
 	steps := []string{newSchema}
 	if version > 0 {
 		steps = migrations[version-firstSchema:]
-		dropParts(path)
+		removeParts(path)
 		options := CopyOptions{Replace: true, unchecked: true}
 		if _, err := BackupWith(ctx, path, backupName(path, version), options); err != nil {
 			return fmt.Errorf("backup before migrating: %w", err)
@@ -73,8 +73,8 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) (err error) {
 	return tx.Commit()
 }
 
-// dropParts removes what backups before a migration left that were killed.
-func dropParts(path string) {
+// removeParts removes what backups before a migration left that were killed.
+func removeParts(path string) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
 		return // the backup says why
@@ -87,8 +87,8 @@ func dropParts(path string) {
 	}
 }
 
-// knownVersion refuses a schema that this epd doesn't know, and says what to do.
-func knownVersion(path string, version int) error {
+// checkVersion refuses a schema that this epd doesn't know, and says what to do.
+func checkVersion(path string, version int) error {
 	switch {
 	case version == 0 || firstSchema <= version && version <= newestSchema():
 		return nil

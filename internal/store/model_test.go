@@ -81,7 +81,7 @@ func (l *ledger) putDecision(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.ID, d.Created, d.Reason = id, record.Micro(d.Created), record.CleanText(d.Reason)
+	d.ID, d.Created, d.Reason = id, record.StoredTime(d.Created), record.CleanText(d.Reason)
 	l.decided[fmt.Sprint(d.JobID, d.Node)] = *d
 }
 

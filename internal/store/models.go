@@ -48,7 +48,7 @@ INSERT INTO models (cluster, workload, gpu_model, version, form, coefficients, c
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			m.Cluster, m.Workload, m.GPUModel, version, record.CleanText(m.Form), coefficients,
 			covariance, m.Samples,
-			record.Micro(m.Created).UnixMicro(), m.InUse, record.CleanText(m.Note))
+			record.StoredTime(m.Created).UnixMicro(), m.InUse, record.CleanText(m.Note))
 		if err != nil {
 			return 0, err
 		}
@@ -91,7 +91,7 @@ func clearRetired(ctx context.Context, conn *sql.Conn, key record.WorkloadKey) e
 // takes the one in use out, so that the workload runs at default clocks; the
 // note, unless it is empty, then says why until another version is in use.
 func (l *Learning) UseModel(ctx context.Context, key record.WorkloadKey, version int64, note string) error {
-	now := record.Micro(l.db.now()).UnixMicro()
+	now := record.StoredTime(l.db.now()).UnixMicro()
 	err := l.db.do(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		return useModel(ctx, conn, key, version, note, now)
 	})

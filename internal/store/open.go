@@ -237,7 +237,7 @@ func inspect(ctx context.Context, path string, busy time.Duration) error {
 	if version == 0 && tables > 0 {
 		return fmt.Errorf("%w: it has tables, and no number of a schema: another program made it", ErrSchema)
 	}
-	return knownVersion(path, version)
+	return checkVersion(path, version)
 }
 
 // findings returns what a check pragma has to say other than ok.

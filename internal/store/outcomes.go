@@ -198,7 +198,7 @@ func (s *Store) HasAnotherOfRun(ctx context.Context, o *record.Outcome) (another
 SELECT COALESCE((SELECT unmatched FROM outcomes WHERE cluster = ?2 AND run_id = ?6 AND node = ?3),
 	EXISTS (SELECT 1 FROM outcomes WHERE job_id = ?1 AND cluster = ?2 AND node = ?3 AND submitted_us IS ?4
 		AND (?4 IS NOT NULL OR restart_count = ?5) AND run_id != ?6 AND NOT unmatched))`, o.JobID, o.Cluster, o.Node,
-		nullableMicros(record.Micro(o.Submitted)), o.Restart, o.RunID).Scan(&another)
+		nullableMicros(record.StoredTime(o.Submitted)), o.Restart, o.RunID).Scan(&another)
 	if err != nil {
 		return false, fmt.Errorf("outcomes of job %d on %.80q: %w", o.JobID, o.Node, err)
 	}

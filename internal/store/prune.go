@@ -45,7 +45,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (PruneResult, error
 			limit)},
 		{&p.Jobs, deletion(
 			"DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs WHERE submitted_us < ? LIMIT ?)", limit)},
-		{new(int64), emptySums(limit)},
+		{new(int64), deleteEmptySums(limit)},
 		{&p.Conflicts, deletion(
 			"DELETE FROM outcome_conflicts WHERE conflict_id IN (SELECT conflict_id FROM outcome_conflicts "+
 				"WHERE received_us < ? LIMIT ?)", limit)},
@@ -198,8 +198,8 @@ func selectIDs(ctx context.Context, conn *sql.Conn, query string, args ...any) (
 	return string(text), err
 }
 
-// emptySums deletes the sums of days in which no job is left.
-func emptySums(limit int64) func(context.Context, *sql.Conn) (int64, error) {
+// deleteEmptySums deletes the sums of days in which no job is left.
+func deleteEmptySums(limit int64) func(context.Context, *sql.Conn) (int64, error) {
 	return deletion(`DELETE FROM energy_sums WHERE (cluster, day, `+stratumKey+`) IN (
 	SELECT cluster, day, `+stratumKey+` FROM energy_sums
 	WHERE cluster IN (SELECT cluster FROM run_days) AND day > 0 AND day <= ? AND ended = 0 LIMIT ?)`,

@@ -102,7 +102,7 @@ func TestWhyAWorkloadHasNoModelIsRememberedUntilItHasOne(t *testing.T) {
 			t.Fatal(err)
 		case note == "" && len(out) == 0:
 		case len(out) != 1 || out[0].Note != note || out[0].WorkloadKey != key ||
-			!out[0].Since.Equal(record.Micro(start)):
+			!out[0].Since.Equal(record.StoredTime(start)):
 			t.Errorf("got %+v, want %q", out, note)
 		}
 	}
@@ -145,7 +145,7 @@ func TestTheSameRunSaidToHaveEndedOtherwiseIsARepeat(t *testing.T) {
 	put(t, s, outcome(1), store.Stored)
 	late := outcome(1) // Slurm has forgotten the job
 	late.ExitState, late.Restart, late.DecisionID, late.Workload, late.Arm = "", 0, 0, "", live.ArmExcluded
-	late.Submitted, late.Slowdown = record.Micro(start.AddDate(0, 0, -1)), live.Number{}
+	late.Submitted, late.Slowdown = record.StoredTime(start.AddDate(0, 0, -1)), live.Number{}
 	put(t, s, late, store.Repeated)
 	all, err := s.OutcomesOfJob(t.Context(), "alpha", outcome(1).JobID)
 	if err != nil || len(all) != 1 || all[0].ExitState != record.Completed {

@@ -165,7 +165,7 @@ func (s *scroll) deliver(t *rapid.T) {
 			t.Fatal(err)
 		}
 		if receipt == store.Stored && again == 0 {
-			o.Ended, o.Submitted = record.Micro(o.Ended), record.Micro(o.Submitted)
+			o.Ended, o.Submitted = record.StoredTime(o.Ended), record.StoredTime(o.Submitted)
 			s.kept = append(s.kept, o)
 		}
 	}
@@ -271,7 +271,7 @@ func countJob(runs []scrolled) (key string, c cell, end time.Time) {
 		core = min(core, decided)
 		at := o.Ended
 		if at.IsZero() {
-			at = record.Micro(o.received)
+			at = record.StoredTime(o.received)
 		}
 		if at.After(end) {
 			end = at

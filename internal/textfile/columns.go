@@ -50,7 +50,7 @@ func (t *Table) Arrange(columns []Column, o *Options) (found []Found, passed *Pa
 		if name == "" || name == UnusedColumn && len(o.Header) > 0 {
 			continue
 		}
-		if err := a.place(i, name); err != nil {
+		if err := a.placeColumn(i, name); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -90,9 +90,9 @@ func (a *arrangement) fault(cell int, msg, want string) error {
 	return &SyntaxError{Pos: a.table.CellAt(max(cell, 0)), Msg: msg, Want: want}
 }
 
-// place finds the column of a name of the header.
-func (a *arrangement) place(i int, name string) error {
-	c, factor, msg, want := a.given(name)
+// placeColumn finds the column of a name of the header.
+func (a *arrangement) placeColumn(i int, name string) error {
+	c, factor, msg, want := a.findGiven(name)
 	if c < 0 && msg == "" {
 		c, factor, msg, want = a.byName(name)
 	}
@@ -110,15 +110,15 @@ func (a *arrangement) place(i int, name string) error {
 	return nil
 }
 
-// given finds the column for which a user said that a name stands; -1: there is none.
-func (a *arrangement) given(name string) (c int, factor float64, msg, want string) {
+// findGiven finds the column for which a user said that a name stands; -1: there is none.
+func (a *arrangement) findGiven(name string) (c int, factor float64, msg, want string) {
 	for own, target := range a.options.Columns {
 		if Fold(own) != Fold(name) {
 			continue
 		}
 		a.mapped[Fold(own)] = true
-		column, unit := Target(target)
-		c, factor = a.documented(column)
+		column, unit := SplitTarget(target)
+		c, factor = a.findDocumented(column)
 		if c < 0 {
 			return c, 0, "there is no column " + Quoted(column) + " for " + Quoted(name), a.names()
 		}
@@ -142,8 +142,8 @@ func (a *arrangement) given(name string) (c int, factor float64, msg, want strin
 	return -1, 0, "", ""
 }
 
-// documented finds a column by the names that are documented.
-func (a *arrangement) documented(name string) (c int, factor float64) {
+// findDocumented finds a column by the names that are documented.
+func (a *arrangement) findDocumented(name string) (c int, factor float64) {
 	folded := Fold(name)
 	for c := range a.columns {
 		if folded == Fold(a.columns[c].Name) {
@@ -160,10 +160,10 @@ func (a *arrangement) documented(name string) (c int, factor float64) {
 
 // byName finds a column by its name in the file; -1: there is none.
 func (a *arrangement) byName(name string) (c int, factor float64, msg, want string) {
-	if c, factor = a.documented(name); c >= 0 {
+	if c, factor = a.findDocumented(name); c >= 0 {
 		return c, factor, "", ""
 	}
-	if c = a.called(Fold(name)); c >= 0 {
+	if c = a.findAlias(Fold(name)); c >= 0 {
 		k := &a.columns[c]
 		if k.Quantity != NoQuantity && (!k.Bare || slices.Contains(k.Ask, Fold(name))) {
 			return c, 0, Quoted(name) + " has no unit", "one in its name: " + k.Quantity.Units()
@@ -171,8 +171,8 @@ func (a *arrangement) byName(name string) (c int, factor float64, msg, want stri
 		return c, 1, "", ""
 	}
 	wrong := ""
-	for _, split := range Splits(name) {
-		if c = a.called(split.Rest); c >= 0 && a.columns[c].Quantity != NoQuantity {
+	for _, split := range UnitSplits(name) {
+		if c = a.findAlias(split.Rest); c >= 0 && a.columns[c].Quantity != NoQuantity {
 			k := &a.columns[c]
 			if factor, ok := k.Quantity.InUnit(split.Unit); ok {
 				return c, factor, "", ""
@@ -188,8 +188,8 @@ func (a *arrangement) byName(name string) (c int, factor float64, msg, want stri
 	return -1, 0, "", ""
 }
 
-// called returns the column with an alias; -1: there is none.
-func (a *arrangement) called(folded string) int {
+// findAlias returns the column with an alias; -1: there is none.
+func (a *arrangement) findAlias(folded string) int {
 	return slices.IndexFunc(a.columns, func(k Column) bool {
 		return slices.Contains(k.Aliases, folded) || slices.Contains(k.Ask, folded)
 	})
@@ -233,8 +233,8 @@ func (a *arrangement) unknownColumns() error {
 // COLUMN, or COLUMN[UNIT] where the name doesn't say in what its numbers are.
 func CheckTarget(columns []Column, target string) error {
 	a := &arrangement{columns: columns}
-	column, unit := Target(target)
-	c, _ := a.documented(column)
+	column, unit := SplitTarget(target)
+	c, _ := a.findDocumented(column)
 	if c < 0 {
 		return fmt.Errorf("there is no column %s, want one of %s", Printable(column), a.names())
 	}

@@ -35,7 +35,7 @@ var (
 // Plain returns a cell with the decimal point of a programmer, and as it was if it is no number.
 // A unit may follow the number. Msg and want say why it can't be read.
 func (n *Numbers) Plain(text string, at Position) (plain, msg, want string) {
-	if simple(text, n.Commas) {
+	if isUnambiguous(text, n.Commas) {
 		return text, "", ""
 	}
 	end := strings.LastIndexAny(text, "0123456789") + 1
@@ -122,8 +122,8 @@ func (n *Numbers) Doubt() error {
 	return nil
 }
 
-// simple reports whether a cell has no mark that may mean two things.
-func simple(text string, separatedByCommas bool) bool {
+// isUnambiguous reports whether a cell has no mark that may mean two things.
+func isUnambiguous(text string, separatedByCommas bool) bool {
 	dots := 0
 	for i := range len(text) {
 		switch c := text[i]; {

@@ -19,9 +19,9 @@ type Options struct {
 // UnusedColumn stands for a column without a use in a header that the caller gives.
 const UnusedColumn = "-"
 
-// Map adds COLUMN=NAME, or COLUMN[UNIT]=NAME; check says what is wrong with a column. NAME=COLUMN
+// AddMapping adds COLUMN=NAME, or COLUMN[UNIT]=NAME; check says what is wrong with a column. NAME=COLUMN
 // does, too, if only COLUMN is one.
-func (o *Options) Map(text string, check func(target string) error) error {
+func (o *Options) AddMapping(text string, check func(target string) error) error {
 	target, name, ok := strings.Cut(text, "=")
 	target, name = strings.TrimSpace(target), strings.TrimSpace(name)
 	if !ok || target == "" || name == "" {
@@ -33,9 +33,9 @@ func (o *Options) Map(text string, check func(target string) error) error {
 		}
 		target, name = name, target
 	}
-	column, _ := Target(target)
+	column, _ := SplitTarget(target)
 	for other, taken := range o.Columns {
-		if taken, _ := Target(taken); taken == column || Fold(other) == Fold(name) {
+		if taken, _ := SplitTarget(taken); taken == column || Fold(other) == Fold(name) {
 			return fmt.Errorf("%q: %s or %s is mapped already, want each once", text, column, name)
 		}
 	}

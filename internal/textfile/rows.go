@@ -38,8 +38,8 @@ type place struct{ line, column int }
 // NewRows reads from text that was opened with [Open].
 func NewRows(in *bufio.Reader, name string) *Rows { return &Rows{in: in, name: name} }
 
-// Expect says how many cells the first row has, which has no header before it.
-func (r *Rows) Expect(cells int) { r.width = cells }
+// ExpectCells says how many cells the first row has, which has no header before it.
+func (r *Rows) ExpectCells(cells int) { r.width = cells }
 
 // Separator returns what stands between cells; it is known when a row was read.
 func (r *Rows) Separator() byte { return r.separator }
@@ -75,7 +75,7 @@ func (r *Rows) Read() ([]string, error) {
 			continue
 		}
 		r.start = r.line
-		if err := r.cut(line); err != nil {
+		if err := r.splitRow(line); err != nil {
 			return nil, err
 		}
 		text, from := string(r.text), 0
@@ -125,8 +125,8 @@ func (r *Rows) tooLong(line int, what string) error {
 	}
 }
 
-// cut cuts a row that begins with a line into cells.
-func (r *Rows) cut(line []byte) error {
+// splitRow cuts a row that begins with a line into cells.
+func (r *Rows) splitRow(line []byte) error {
 	r.text, r.ends, r.at = r.text[:0], r.ends[:0], r.at[:0]
 	for i := 0; ; i++ {
 		for i < len(line) && r.isSpace(line[i]) {

@@ -30,7 +30,7 @@ func OpenTable(r io.Reader, name, want string, pass Bytes) (*Table, error) {
 // for one that the file lacks.
 func NewTable(rows *Rows, header []string, want string) (*Table, error) {
 	t := &Table{Rows: rows, column: make(map[string]int), asked: make(map[string]int)}
-	rows.Expect(len(header))
+	rows.ExpectCells(len(header))
 	given := len(header) > 0
 	if !given {
 		var err error

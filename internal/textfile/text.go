@@ -48,18 +48,18 @@ type text struct {
 	left  []byte   // an incomplete character at the end of the last block
 
 	begun bool
-	wide  wideOrder // UTF-16
+	wide  utf16Order // UTF-16
 	ends  lineEnds
 	space []byte // for decoded text
 
 	returned bool // the last block ended in the first carriage return, which is held back
 }
 
-// wideOrder is the order of the bytes of UTF-16.
-type wideOrder uint8
+// utf16Order is the order of the bytes of UTF-16.
+type utf16Order uint8
 
 const (
-	notWide wideOrder = iota
+	notWide utf16Order = iota
 	littleFirst
 	bigFirst
 )
@@ -88,7 +88,7 @@ func (t *text) Read(p []byte) (int, error) {
 // fill decodes the next block.
 func (t *text) fill() {
 	if !t.begun {
-		t.begun, t.wide = true, t.order()
+		t.begun, t.wide = true, t.readByteOrder()
 	}
 	if t.space == nil {
 		t.space = make([]byte, 0, bufferSize)
@@ -99,7 +99,7 @@ func (t *text) fill() {
 	block, t.left = block[:kept+n], t.left[:0]
 	ended := errors.Is(err, io.EOF)
 	if t.wide != notWide {
-		block, t.left = t.narrow(block, ended)
+		block, t.left = t.decodeUTF16(block, ended)
 	} else if !ended {
 		tail := incompleteTail(block)
 		t.left = append(t.left, block[len(block)-tail:]...)
@@ -107,7 +107,7 @@ func (t *text) fill() {
 	}
 	if bad := t.firstBad(block); bad >= 0 {
 		t.advance(block[:bad])
-		t.ready, t.err = block[:bad], t.badByte(block[bad])
+		t.ready, t.err = block[:bad], t.badByteError(block[bad])
 		return
 	}
 	t.ready = t.loneCRToLF(block, ended)
@@ -128,9 +128,9 @@ func isSyntax(err error) bool {
 	return ok
 }
 
-// order passes over a byte order mark, and tells UTF-16 by it or by two characters
+// readByteOrder passes over a byte order mark, and tells UTF-16 by it or by two characters
 // with zero bytes.
-func (t *text) order() wideOrder {
+func (t *text) readByteOrder() utf16Order {
 	const two = 4 // bytes of two characters
 	start, _ := t.in.Peek(two)
 	switch {
@@ -150,8 +150,8 @@ func (t *text) order() wideOrder {
 	return notWide
 }
 
-// narrow decodes UTF-16. What is left is an incomplete character.
-func (t *text) narrow(block []byte, ended bool) (decoded, left []byte) {
+// decodeUTF16 decodes UTF-16. What is left is an incomplete character.
+func (t *text) decodeUTF16(block []byte, ended bool) (decoded, left []byte) {
 	unit := func(at int) rune {
 		if t.wide == bigFirst {
 			return rune(block[at])<<8 | rune(block[at+1])
@@ -218,8 +218,8 @@ func (t *text) loneCRToLF(block []byte, ended bool) []byte {
 	return block
 }
 
-// badByte returns the error of a byte that is not text.
-func (t *text) badByte(bad byte) error {
+// badByteError returns the error of a byte that is not text.
+func (t *text) badByteError(bad byte) error {
 	fault := &SyntaxError{Pos: t.pos, Msg: fmt.Sprintf("byte 0x%02x is not text", bad), Want: wantText}
 	if bad >= utf8.RuneSelf {
 		fault.Msg = fmt.Sprintf("byte 0x%02x is not UTF-8", bad)

@@ -117,9 +117,9 @@ type Split struct {
 	before   string // what doesn't
 }
 
-// Splits returns the ways in which a column's name may state a unit, the likeliest first: in
+// UnitSplits returns the ways in which a column's name may state a unit, the likeliest first: in
 // brackets, as the last word, or as the end of it.
-func Splits(name string) []Split {
+func UnitSplits(name string) []Split {
 	name = withoutPlural(name)
 	if at := perSomething.FindStringSubmatchIndex(name); at != nil && isUnit(name[at[2]:at[3]]) {
 		return []Split{{Rest: Fold(name[:at[2]]), Unit: name[at[2]:at[3]]}}
@@ -183,7 +183,7 @@ func unitAmong(text string) string {
 	for i, word := range words {
 		switch {
 		case !isUnit(word):
-		case found != text, i > 0 && ofDevices(Fold(words[i-1])),
+		case found != text, i > 0 && countsDevices(Fold(words[i-1])),
 			len(word) == 1 && (i == 0 || !slices.Contains([]string{"in", "en"}, strings.ToLower(words[i-1]))):
 			return text
 		default:
@@ -200,10 +200,10 @@ func (q Quantity) StatedUnit(name string) (factor float64, stated bool, msg stri
 	if q == NoQuantity {
 		return 1, false, ""
 	}
-	for _, split := range Splits(name) {
+	for _, split := range UnitSplits(name) {
 		factor, known := q.InUnit(split.Unit)
 		switch {
-		case known && ofDevices(split.Rest):
+		case known && countsDevices(split.Rest):
 			return 0, false, Quoted(name) + " counts " + split.Unit + " of each device, not of the job"
 		case known:
 			return factor, true, ""
@@ -216,11 +216,11 @@ func (q Quantity) StatedUnit(name string) (factor float64, stated bool, msg stri
 			return 0, false, Quoted(name) + " has a unit that isn't known, " + Quoted(split.Unit)
 		}
 	}
-	return q.wordInside(name)
+	return q.unitInside(name)
 }
 
-// wordInside finds the one unit that a name spells out anywhere: hours_run, dauerstunden.
-func (q Quantity) wordInside(name string) (factor float64, stated bool, msg string) {
+// unitInside finds the one unit that a name spells out anywhere: hours_run, dauerstunden.
+func (q Quantity) unitInside(name string) (factor float64, stated bool, msg string) {
 	words := wordsOf(strings.ToLower(name))
 	for i, word := range words {
 		unit := q.spelledOut(word, i == len(words)-1)
@@ -231,7 +231,7 @@ func (q Quantity) wordInside(name string) (factor float64, stated bool, msg stri
 		switch {
 		case stated && f != factor:
 			return 0, false, Quoted(name) + " has two units"
-		case i > 0 && ofDevices(words[i-1]), ofDevices(strings.TrimSuffix(word, unit)):
+		case i > 0 && countsDevices(words[i-1]), countsDevices(strings.TrimSuffix(word, unit)):
 			return 0, false, Quoted(name) + " counts " + unit + " of each device, not of the job"
 		}
 		factor, stated = f, true
@@ -255,9 +255,9 @@ func (q Quantity) spelledOut(word string, last bool) (longest string) {
 	return longest
 }
 
-// ofDevices reports whether a name ends in what is counted by devices: GPU hours are no run
+// countsDevices reports whether a name ends in what is counted by devices: GPU hours are no run
 // time.
-func ofDevices(rest string) bool {
+func countsDevices(rest string) bool {
 	return slices.ContainsFunc([]string{"gpu", "gpus", "cpu", "core", "node", "kern", "knoten", "coeur"},
 		func(device string) bool { return rest == device || strings.HasSuffix(rest, "total"+device) })
 }
@@ -278,8 +278,8 @@ func Fold(name string) string {
 	return strings.TrimSpace(name)
 }
 
-// Target splits COLUMN[UNIT], by which a user says in what the numbers of a column are.
-func Target(text string) (column, unit string) {
+// SplitTarget splits COLUMN[UNIT], by which a user says in what the numbers of a column are.
+func SplitTarget(text string) (column, unit string) {
 	if at := strings.IndexByte(text, '['); at > 0 && strings.HasSuffix(text, "]") {
 		return strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+1 : len(text)-1])
 	}

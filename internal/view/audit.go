@@ -20,7 +20,7 @@ func Audit(r *audit.Result, f *config.Factors) *View {
 			effectTile("Energy of the same jobs", &r.Energy), effectTile("Time of the same jobs", &r.Time),
 		},
 	}
-	if r.Energy.Known() {
+	if r.Energy.IsKnown() {
 		joules, low, high := r.Saved()
 		interval := report.EnergyText(low) + " to " + report.EnergyText(high) + " in 95 of 100 cases"
 		saved := report.EnergyText(joules) + " (" + interval + ")"
@@ -41,12 +41,12 @@ func Audit(r *audit.Result, f *config.Factors) *View {
 		report.AmountText(r.Before.RunsPerDay), report.AmountText(r.After.RunsPerDay)))
 	v.add("Check", "between the halves of the jobs before, where nothing was changed: "+effectWords(&r.Placebo))
 	const half = 0.5
-	if !r.Energy.Known() {
+	if !r.Energy.IsKnown() {
 		v.notice(page.Warn, fmt.Sprintf("%s ran before and after: nothing can be said, want %d or more",
 			report.Plural(r.Energy.Kinds, "kind of jobs", "kinds of jobs"), audit.LeastKinds))
 		return v
 	}
-	if r.Placebo.Known() && (r.Placebo.Low > 0 || r.Placebo.High < 0) {
+	if r.Placebo.IsKnown() && (r.Placebo.Low > 0 || r.Placebo.High < 0) {
 		v.notice(page.Warn, "jobs of the same kinds changed before the change already, by "+
 			signedPercent(r.Placebo.Change)+": what is measured may be that")
 	}
@@ -69,7 +69,7 @@ func auditPeriod(p *audit.Period) string {
 }
 
 func effectWords(e *audit.Effect) string {
-	if !e.Known() {
+	if !e.IsKnown() {
 		return "too few kinds of jobs"
 	}
 	return fmt.Sprintf("%s (%s to %s in 95 of 100 cases) for jobs of the same kinds, %d of them",
@@ -77,7 +77,7 @@ func effectWords(e *audit.Effect) string {
 }
 
 func effectTile(label string, e *audit.Effect) page.Tile {
-	if !e.Known() {
+	if !e.IsKnown() {
 		return page.Tile{Label: label, Value: "not known", Note: effectWords(e)}
 	}
 	return page.Tile{

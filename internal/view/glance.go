@@ -107,8 +107,8 @@ func monthSaving(m *epdapi.Day) string {
 	if best.Runs == 0 {
 		return "too few held-out runs"
 	}
-	return share(best, best.SavedJ) + " of the " + of + " (" + share(best, best.LowJ) + " to " +
-		share(best, best.HighJ) + ")"
+	return shareText(best, best.SavedJ) + " of the " + of + " (" + shareText(best, best.LowJ) + " to " +
+		shareText(best, best.HighJ) + ")"
 }
 
 // maxWaiting is how many users a glance at the queue names.
@@ -157,7 +157,7 @@ func Waiting(q *epdapi.Queue) *page.Table {
 			{Text: cmp.Or(w.user, "–"), Href: "/queue?state=PENDING&user=" + url.QueryEscape(w.user)},
 			{Text: report.FormatCount(w.jobs)},
 			{Text: report.FormatCount(w.gpus)},
-			{Text: times.With(w.longestS)},
+			{Text: times.FormatWithUnit(w.longestS)},
 		})
 	}
 	if more := len(all) - len(t.Rows); more > 0 {

@@ -137,7 +137,7 @@ func RungText(rung string) string {
 	case predict.Prior:
 		return "nothing known: a round figure"
 	}
-	return shown(rung)
+	return printableText(rung)
 }
 
 // measuredUse returns the time and energy of the runs of a job that ended after something was expected of

@@ -22,7 +22,7 @@ func JobLine(v *epdapi.JobView) string {
 	d := last[0]
 	why := slurm.Printable(strings.TrimPrefix(d.Reason, d.Setting.Words()+": "), longest)
 	line := "epplan: " + d.Setting.Words()
-	took, ran := measured(v, last)
+	took, ran := measuredPoint(v, last)
 	if ran {
 		line += " took " + report.FormatSeconds(took.TimeS) + ", " + report.EnergyText(took.EnergyJ) +
 			" of the GPUs"
@@ -30,7 +30,7 @@ func JobLine(v *epdapi.JobView) string {
 	if d.Setting == (dvfsmodel.Setting{}) {
 		return line + ": " + why
 	}
-	standard, chosen := sumOver(last)
+	standard, chosen := sumPredictions(last)
 	against := againstDefault(standard, chosen)
 	if against == "" {
 		return line + ": " + why
@@ -62,9 +62,9 @@ func lastDecisions(all []epdapi.Decision) (last []*epdapi.Decision) {
 	return last
 }
 
-// sumOver returns the predictions of decisions at default and at chosen clocks: energies added up, the
+// sumPredictions returns the predictions of decisions at default and at chosen clocks: energies added up, the
 // longest time. They are nil if one of the decisions has none.
-func sumOver(all []*epdapi.Decision) (standard, chosen *epdapi.Point) {
+func sumPredictions(all []*epdapi.Decision) (standard, chosen *epdapi.Point) {
 	standard, chosen = &epdapi.Point{}, &epdapi.Point{}
 	for _, d := range all {
 		if d.Default == nil || d.Chosen == nil {
@@ -81,8 +81,8 @@ func sumOver(all []*epdapi.Decision) (standard, chosen *epdapi.Point) {
 	return standard, chosen
 }
 
-// measured returns what the runs of decisions took, if that is recorded of all of them.
-func measured(v *epdapi.JobView, all []*epdapi.Decision) (took epdapi.Point, known bool) {
+// measuredPoint returns what the runs of decisions took, if that is recorded of all of them.
+func measuredPoint(v *epdapi.JobView, all []*epdapi.Decision) (took epdapi.Point, known bool) {
 	for _, d := range all {
 		at := slices.IndexFunc(v.Outcomes, func(o epdapi.Outcome) bool { return o.DecisionID == d.ID })
 		if at < 0 {

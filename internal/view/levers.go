@@ -15,7 +15,7 @@ import (
 func Levers(s *steer.Status) *View {
 	v := &View{}
 	v.add("Last step", DateTime(s.At))
-	moved := Moved(s)
+	moved := MovedLines(s)
 	if len(moved) == 0 {
 		moved = []string{"nothing in Slurm is changed"}
 	}
@@ -25,7 +25,7 @@ func Levers(s *steer.Status) *View {
 	}
 	order := "deadlines alone count"
 	if s.Policy != "" {
-		order = "by policy " + s.Policy + because(firstIDs(s.Order))
+		order = "by policy " + s.Policy + reasonSuffix(firstIDs(s.Order))
 	}
 	v.add("Order", order)
 	if s.Shared != nil {
@@ -49,8 +49,8 @@ func Levers(s *steer.Status) *View {
 	return v
 }
 
-// Moved returns what is moved in Slurm now, a line for each kind of lever.
-func Moved(s *steer.Status) []string {
+// MovedLines returns what is moved in Slurm now, a line for each kind of lever.
+func MovedLines(s *steer.Status) []string {
 	var all []string
 	for _, one := range []struct {
 		n         int

@@ -66,7 +66,7 @@ func (v *View) addKept(r *live.PlanRecord) {
 		return
 	}
 	text := strings.Join(parts, ", ")
-	if part, ok := r.AsPlanned().Get(); ok {
+	if part, ok := r.KeptShare().Get(); ok {
 		text = report.FormatPercent(part) + " as planned (" + text + ")"
 	}
 	v.add("Starts", text)

@@ -27,7 +27,7 @@ func Problems(s *epdapi.ControllerStatus) (bad, warn []string) {
 		if sync.of.Failures > 0 {
 			warn = append(warn, "Slurm doesn't say which "+sync.what+" there are, "+
 				report.Plural(sync.of.Failures, "time")+" in a row; its last answer: "+DateTime(sync.of.At)+
-				because(sync.of.Trouble))
+				reasonSuffix(sync.of.Trouble))
 		}
 	}
 	if s.Implausible > 0 {
@@ -45,8 +45,8 @@ func Problems(s *epdapi.ControllerStatus) (bad, warn []string) {
 	return bad, warn
 }
 
-// because returns a reason behind a colon; "" without one.
-func because(reason string) string {
+// reasonSuffix returns a reason behind a colon; "" without one.
+func reasonSuffix(reason string) string {
 	if reason == "" {
 		return ""
 	}

@@ -124,10 +124,10 @@ func (c *comparison) text() []string {
 	}
 	text := []string{
 		fmt.Sprintf("%s of %s (%s) saved by %s against %s %s", report.EnergyText(e.SavedJ),
-			report.EnergyText(e.BaselineJ), share(e, e.SavedJ), report.Plural(int(e.Runs), "run"),
+			report.EnergyText(e.BaselineJ), shareText(e, e.SavedJ), report.Plural(int(e.Runs), "run"),
 			report.FormatCount(int(e.Against)), c.against),
 		fmt.Sprintf("between %s and %s (%s to %s) in 95 of 100 cases", report.EnergyText(e.LowJ),
-			report.EnergyText(e.HighJ), share(e, e.LowJ), share(e, e.HighJ)),
+			report.EnergyText(e.HighJ), shareText(e, e.LowJ), shareText(e, e.HighJ)),
 	}
 	if c.note != "" {
 		text = append(text, c.note)
@@ -138,8 +138,8 @@ func (c *comparison) text() []string {
 	return text
 }
 
-// share returns a part of what the runs of a saving would have used.
-func share(e *epdapi.Saving, joules float64) string {
+// shareText returns a part of what the runs of a saving would have used.
+func shareText(e *epdapi.Saving, joules float64) string {
 	return report.FormatPercent(joules / e.BaselineJ)
 }
 
@@ -198,10 +198,10 @@ func savingsLead(s *epdapi.Savings) string {
 		return tooFewRunsText(s)
 	}
 	best, _ := s.Best()
-	text := "GPUs used " + share(&s.GPU, s.GPU.SavedJ) + " less energy"
+	text := "GPUs used " + shareText(&s.GPU, s.GPU.SavedJ) + " less energy"
 	if s.Node.Runs > 0 {
-		text = "Nodes used " + share(best, best.SavedJ) + " less energy, their GPUs " +
-			share(&s.GPU, s.GPU.SavedJ) + " less"
+		text = "Nodes used " + shareText(best, best.SavedJ) + " less energy, their GPUs " +
+			shareText(&s.GPU, s.GPU.SavedJ) + " less"
 	}
 	if s.Time.Runs > 0 {
 		text += "; jobs took " + s.Time.Words(heldOut)
@@ -255,7 +255,7 @@ func savingTile(label string, e *epdapi.Saving, note string) page.Tile {
 		return t
 	}
 	t.Value, t.Kind = report.EnergyText(e.SavedJ), page.Good
-	t.Note = note + share(e, e.SavedJ) + "; " + share(e, e.LowJ) + " to " + share(e, e.HighJ)
+	t.Note = note + shareText(e, e.SavedJ) + "; " + shareText(e, e.LowJ) + " to " + shareText(e, e.HighJ)
 	if !e.IsCertain() {
 		t.Kind, t.Note = page.Warn, t.Note+": too few runs to be sure"
 	} else if e.SavedJ < 0 {

@@ -67,16 +67,16 @@ func (v *View) Text() string {
 	var b strings.Builder
 	b.WriteString(v.Facts.Text(""))
 	for _, n := range v.Notices {
-		b.WriteString(n.Kind.Word() + ": " + shown(n.Text) + "\n")
+		b.WriteString(n.Kind.Word() + ": " + printableText(n.Text) + "\n")
 		for _, item := range n.Items {
-			b.WriteString("  " + shown(item) + "\n")
+			b.WriteString("  " + printableText(item) + "\n")
 		}
 	}
 	return b.String()
 }
 
-// shown returns a text in which nothing acts on a terminal.
-func shown(text string) string { return slurm.Printable(text, 800) }
+// printableText returns a text in which nothing acts on a terminal.
+func printableText(text string) string { return slurm.Printable(text, 800) }
 
 // Text returns the facts as lines for a terminal, the names of indented ones in small letters.
 func (f Facts) Text(indent string) string {
@@ -96,7 +96,7 @@ func (f Facts) Text(indent string) string {
 			if k > 0 {
 				names[i] = ""
 			}
-			fmt.Fprintf(&b, "%-*s%s\n", width, names[i], shown(text))
+			fmt.Fprintf(&b, "%-*s%s\n", width, names[i], printableText(text))
 		}
 	}
 	return b.String()

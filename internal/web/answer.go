@@ -82,7 +82,7 @@ func (s *Site) Network() http.Handler {
 		if err != nil {
 			setSecurityHeaders(w.Header())
 			s.warnOfProxy.Do(func() { s.options.Log.Warn("requests of the proxy are refused", "error", err) })
-			s.fail(w, r, &pageError{
+			s.showError(w, r, &pageError{
 				http.StatusForbidden, "The site's web server sent a name that can't be: " + err.Error() + ".",
 				"The administrator can correct what it passes on.",
 			})
@@ -104,7 +104,7 @@ func (s *Site) Network() http.Handler {
 // error is why the proxy's request must be refused.
 func (s *Site) networkViewer(r *http.Request) (login.Viewer, error) {
 	nobody, settings := login.Viewer{UID: -1}, s.options.Settings()
-	name, err := login.ByProxy(&settings, r)
+	name, err := login.ProxyName(&settings, r)
 	switch {
 	case errors.Is(err, login.ErrNotProxy):
 		s.warnOfHeader.Do(func() {
@@ -114,7 +114,7 @@ func (s *Site) networkViewer(r *http.Request) (login.Viewer, error) {
 	case err != nil:
 		return nobody, err
 	case name != "":
-		v := login.Named(&settings, name, nil, s.options.Accounts)
+		v := login.NamedViewer(&settings, name, nil, s.options.Accounts)
 		v.ByProxy = true
 		return v, nil
 	}
@@ -133,14 +133,14 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	switch {
 	case len(r.RequestURI) > maxURL:
-		s.fail(w, r, &pageError{status: http.StatusRequestURITooLong, text: "The address is too long."})
+		s.showError(w, r, &pageError{status: http.StatusRequestURITooLong, text: "The address is too long."})
 	case !isKnownHost(r.Host, s.options.Settings().Hosts):
-		s.fail(w, r, &pageError{
+		s.showError(w, r, &pageError{
 			status: http.StatusMisdirectedRequest, text: "This machine isn't known by that name.",
 			hint: "The administrator can add it to hosts in [web].",
 		})
 	case http.NewCrossOriginProtection().Check(r) != nil:
-		s.fail(w, r, &pageError{
+		s.showError(w, r, &pageError{
 			status: http.StatusForbidden, text: "A page of another site sent this.",
 			hint: "Open this site's own page and try again.",
 		})

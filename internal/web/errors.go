@@ -35,26 +35,26 @@ func badQuery(text, hint string) error { return &pageError{http.StatusBadRequest
 func (s *Site) denyAccess(w http.ResponseWriter, r *http.Request, v login.Viewer, least login.Role) {
 	switch {
 	case v.Role == login.Anonymous && isPortRequest(r.Context()) && r.Header.Get(liveHeader) == "":
-		askToLogIn(w, r)
+		redirectToLogin(w, r)
 	case least >= login.Admin:
-		s.fail(w, r, &pageError{
+		s.showError(w, r, &pageError{
 			http.StatusForbidden, "Only administrators may do this.",
 			"Root and Slurm's user may at epd's socket, admins at its port.",
 		})
 	case v.Role == login.Anonymous:
-		s.fail(w, r, &pageError{
+		s.showError(w, r, &pageError{
 			http.StatusForbidden, "Nobody is logged in any more.", "Load the page again and log in.",
 		})
 	default:
-		s.fail(w, r, &pageError{
+		s.showError(w, r, &pageError{
 			http.StatusForbidden, "Only operators and administrators may see this.",
 			"Operators are named in [live] of epd's configuration.",
 		})
 	}
 }
 
-// fail shows what went wrong as a page.
-func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
+// showError shows what went wrong as a page.
+func (s *Site) showError(w http.ResponseWriter, r *http.Request, err error) {
 	e := s.explain(r, err)
 	parts := []any{&page.Notice{Kind: page.Bad, Text: e.text}}
 	if e.hint != "" {

@@ -65,7 +65,7 @@ func unitChooser(units []displayUnit) func(most float64) (factor float64, name s
 
 // fitParts returns the picture of a fit with its numbers, or why there is none.
 func fitParts(fit *epdapi.ModelFit) []any {
-	mems := memsOf(fit)
+	mems := memClocksOf(fit)
 	if len(mems) == 0 {
 		return []any{page.Text("There is no picture yet: no run has ended and no model is in use.")}
 	}
@@ -91,9 +91,9 @@ func fitParts(fit *epdapi.ModelFit) []any {
 	}}
 }
 
-// memsOf returns the memory clocks of a picture: the default one, and those that most
+// memClocksOf returns the memory clocks of a picture: the default one, and those that most
 // runs had.
-func memsOf(fit *epdapi.ModelFit) []dvfsmodel.MHz {
+func memClocksOf(fit *epdapi.ModelFit) []dvfsmodel.MHz {
 	runs := make(map[dvfsmodel.MHz]int)
 	for i := range fit.Curve {
 		runs[fit.Curve[i].Mem] += 0

@@ -65,7 +65,7 @@ func jobPage(ctx context.Context, r *Request) (*View, error) {
 	if levers, err := leversFor(ctx, r); err == nil && levers != nil {
 		shown.add("levers", "In Slurm's queue", jobLevers(levers, id)...)
 	}
-	shown.add("history", "What happened", historyTable(v), rawLinks(id))
+	shown.add("history", "What happened", historyTable(v), jsonLinks(id))
 	return shown, nil
 }
 
@@ -312,8 +312,8 @@ func jobLevers(l *epdapi.Levers, id slurm.JobID) []any {
 	return noticeOf(page.Info, "Levers and advice:", items)
 }
 
-// rawLinks lead to the same as JSON.
-func rawLinks(id slurm.JobID) any {
+// jsonLinks lead to the same as JSON.
+func jsonLinks(id slurm.JobID) any {
 	path := epdapi.PathJobs + "/" + id.String()
 	return renderTemplate("json", []page.Link{
 		{Text: "All of it", Href: path}, {Text: "the time series", Href: path + epdapi.SuffixSeries},

@@ -67,8 +67,8 @@ func (s *Site) loginPage(w http.ResponseWriter, r *http.Request) {
 	s.showLogin(w, r, http.StatusOK, nil)
 }
 
-// askToLogIn sends a viewer to the login, and back to the page afterwards.
-func askToLogIn(w http.ResponseWriter, r *http.Request) {
+// redirectToLogin sends a viewer to the login, and back to the page afterwards.
+func redirectToLogin(w http.ResponseWriter, r *http.Request) {
 	next := "/"
 	if r.Method == http.MethodGet {
 		next = r.URL.RequestURI()
@@ -253,7 +253,7 @@ func (a atIssuer) showFailure(w http.ResponseWriter, r *http.Request, err error)
 	s := a.site
 	wrong, ok := errors.AsType[*login.IssuerError](err)
 	if !ok {
-		s.fail(w, r, err)
+		s.showError(w, r, err)
 		return
 	}
 	now, from := s.options.Now(), login.OriginsOf(r)

@@ -117,7 +117,7 @@ func (s *Site) serveLimited(w http.ResponseWriter, r *http.Request, e *pageRoute
 	done, ok := s.acquireTurn(r.Context())
 	if !ok {
 		made()
-		s.fail(w, r, errBusy)
+		s.showError(w, r, errBusy)
 		return
 	}
 	serveBuffered(w, func() { done(); made() }, func(w http.ResponseWriter) { s.makePage(w, r, e) })
@@ -129,7 +129,7 @@ func (s *Site) makePage(w http.ResponseWriter, r *http.Request, e *pageRoute) {
 	defer cancel()
 	view, err := e.render(ctx, s.newRequest(r, login.ViewerOf(r.Context())))
 	if err != nil {
-		s.fail(w, r, err)
+		s.showError(w, r, err)
 		return
 	}
 	s.write(w, r, http.StatusOK, view)
@@ -165,7 +165,7 @@ func (s *Site) serveAction(w http.ResponseWriter, r *http.Request, a *actionRout
 	defer cancel()
 	next, err := a.perform(ctx, s.newRequest(r, v))
 	if err != nil {
-		s.fail(w, r, err)
+		s.showError(w, r, err)
 		return
 	}
 	s.options.Log.Info("done by a page", "path", r.URL.Path, "by", v.Name, "uid", v.UID)
@@ -175,14 +175,14 @@ func (s *Site) serveAction(w http.ResponseWriter, r *http.Request, a *actionRout
 // checkFormToken reports whether a form is one of the viewer's, and answers if it isn't.
 func (s *Site) checkFormToken(w http.ResponseWriter, r *http.Request, v login.Viewer) bool {
 	if err := r.ParseForm(); err != nil {
-		s.fail(w, r, &pageError{
+		s.showError(w, r, &pageError{
 			status: http.StatusBadRequest, text: "The form can't be read.",
 			hint: "Open the page again and send it once more.",
 		})
 		return false
 	}
 	if !s.forms.check(r, v) {
-		s.fail(w, r, &pageError{
+		s.showError(w, r, &pageError{
 			status: http.StatusForbidden,
 			text:   "This form isn't one of yours, or from before epd was started.",
 			hint:   "Open the page again and send it once more.",

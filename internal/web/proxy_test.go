@@ -191,7 +191,7 @@ func TestFormsBehindAProxyAreBoundToTheName(t *testing.T) {
 // A viewer of a role that the proxy's name has sees no more than that of a socket.
 func TestAnUnknownUserOfAProxyOwnsNothing(t *testing.T) {
 	p := openBehindProxy(t)
-	v := login.Named(&p.settings, "stranger", nil, nil)
+	v := login.NamedViewer(&p.settings, "stranger", nil, nil)
 	if v.UID >= 0 || v.SeesAll() || v.Acts() || v.Role != login.User || v.Session == "" {
 		t.Errorf("%+v", v)
 	}

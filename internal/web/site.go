@@ -55,7 +55,7 @@ func (s *Site) register() {
 		})
 	}
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, &pageError{status: http.StatusNotFound, text: "There is no such page."})
+		s.showError(w, r, &pageError{status: http.StatusNotFound, text: "There is no such page."})
 	})
 }
 

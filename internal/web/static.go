@@ -62,5 +62,5 @@ func (s *Site) static(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, a.name, time.Time{}, bytes.NewReader(a.text))
 		return
 	}
-	s.fail(w, r, &pageError{status: http.StatusNotFound, text: "There is no such file."})
+	s.showError(w, r, &pageError{status: http.StatusNotFound, text: "There is no such file."})
 }

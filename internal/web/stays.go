@@ -68,9 +68,9 @@ func residencyTable(o *epdapi.Outcome) *page.Table {
 		}
 		t.Rows = append(t.Rows, []page.Cell{
 			{Text: mhzText(s.Core)},
-			{Text: times.With(s.Seconds)},
+			{Text: times.FormatWithUnit(s.Seconds)},
 			shareCell(s.Seconds, told),
-			{Text: times.With(s.Work)},
+			{Text: times.FormatWithUnit(s.Work)},
 			{Text: joulesText(float64(s.Energy))},
 			{Text: power},
 			{Text: report.FormatCount(s.Begun)},

@@ -101,7 +101,7 @@ func (s *Site) waitForPlanTurn(w http.ResponseWriter, r *http.Request) (made fun
 	asked := s.newRequest(r, login.ViewerOf(r.Context()))
 	form, err := readWhatIf(asked)
 	if err != nil {
-		s.fail(w, r, err)
+		s.showError(w, r, err)
 		return nil, false
 	}
 	if !form.asked {
@@ -120,7 +120,7 @@ func (s *Site) waitForPlanTurn(w http.ResponseWriter, r *http.Request) (made fun
 		s.write(w, r, http.StatusTooManyRequests, form.viewWithError(asked,
 			"You asked for another plan since: the last one that you ask for is made."))
 	default:
-		s.fail(w, r, err)
+		s.showError(w, r, err)
 	}
 	return nil, false
 }

@@ -70,7 +70,7 @@ func commonTimeFormat(all ...live.Number) func(live.Number) string {
 		}
 	}
 	scale := report.CommonScale(report.Seconds, timeDigits, known...)
-	return func(n live.Number) string { return numberOrDash(n, scale.With) }
+	return func(n live.Number) string { return numberOrDash(n, scale.FormatWithUnit) }
 }
 
 func numberOrDash(n live.Number, format func(float64) string) string {

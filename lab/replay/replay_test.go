@@ -109,7 +109,7 @@ func TestACurveHasARowForEachHundredthThatAnArrivalPasses(t *testing.T) {
 		last.Load != 0.015 {
 		t.Errorf("%+v", last)
 	}
-	if want := state.Fragmented(fleet.NewFragmentation(m)); last.Fragmented != want {
+	if want := state.FragmentedGPUs(fleet.NewFragmentation(m)); last.Fragmented != want {
 		t.Errorf("fragmentation %v, want %v", last.Fragmented, want)
 	}
 	if again := sampler.Points(); len(again) != 3 {

@@ -302,7 +302,7 @@ func (m *stateMean) AdvanceTo(now float64, s *fleet.State) {
 	m.energy += float64(cpu+gpu) * span
 	m.cost += s.Cost() * span
 	m.allocated += float64(s.Allocated()) * span
-	m.sleep += float64(s.Asleep()) * span
+	m.sleep += float64(s.SleepingNodes()) * span
 	m.capacity, m.nodes = float64(s.Capacity()), float64(s.Len())
 }
 

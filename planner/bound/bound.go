@@ -212,9 +212,9 @@ func cheapest(
 	return best, ok
 }
 
-// cheapestOf appends what [cheapest] returns for each of some objectives, from the one with the highest price
+// appendCheapest appends what [cheapest] returns for each of some objectives, from the one with the highest price
 // of time to the one with the lowest; nothing where the task can't be done within the room.
-func cheapestOf(
+func appendCheapest(
 	to []dvfsmodel.Point, t *planner.Task, option int, goals []dvfsmodel.Objective, room float64,
 ) []dvfsmodel.Point {
 	response := t.Options[option].Response

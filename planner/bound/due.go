@@ -119,7 +119,7 @@ func (d *DueDual) Price(class int, from, to float64) float64 {
 	if len(prices.ends) == 0 {
 		return 0
 	}
-	return prices.to(to) - prices.to(from)
+	return prices.priceUntil(to) - prices.priceUntil(from)
 }
 
 type dueSearch struct {
@@ -219,7 +219,7 @@ func (d *dueSearch) option(t *planner.Task, class int, due float64) (o dueOption
 	if k.Count == 0 && d.idle == 0 { // its GPUs never have a price: nobody asks for other run times
 		first = first[:1]
 	}
-	if d.points = cheapestOf(d.points[:0], t, option, first, o.longest); len(d.points) == 0 {
+	if d.points = appendCheapest(d.points[:0], t, option, first, o.longest); len(d.points) == 0 {
 		return o, false
 	}
 	at := d.points
@@ -312,7 +312,7 @@ func (o *dueOption) best(c *duePrices, due float64, price []float64) (time, cost
 		high = low
 	}
 	time = max(o.shortest, min(high, due-c.until[k]))
-	return time, o.least[k] - price[k]*time + c.price.before(due, time)
+	return time, o.least[k] - price[k]*time + c.price.priceBefore(due, time)
 }
 
 // value returns the dual function at the present prices. The tasks' choices are noted.
@@ -321,7 +321,7 @@ func (d *dueSearch) value() float64 {
 	for i := range d.tasks {
 		sum += d.choose(&d.tasks[i])
 	}
-	return sum - d.paid()
+	return sum - d.roomCost()
 }
 
 // choose returns what a task costs at least by the present prices, and notes its choice.
@@ -342,8 +342,8 @@ func (d *dueSearch) choose(t *dueTask) float64 {
 	return least
 }
 
-// paid returns what the room costs by the present prices.
-func (d *dueSearch) paid() (sum float64) {
+// roomCost returns what the room costs by the present prices.
+func (d *dueSearch) roomCost() (sum float64) {
 	for class := range d.dual.prices {
 		c := &d.dual.prices[class]
 		for j := range c.mu {
@@ -357,7 +357,7 @@ func (d *dueSearch) paid() (sum float64) {
 
 // valueOfAll is value of all tasks of a batch of which a sample was asked.
 func (d *dueSearch) valueOfAll() float64 {
-	sum := -d.paid() / d.part
+	sum := -d.roomCost() / d.part
 	var buffer []dueOption
 	for i := range d.p.Tasks {
 		task, free := d.taskAt(i, buffer[:0])

@@ -47,7 +47,7 @@ func dueBound(p *planner.Problem, energy, time float64) float64 {
 	if idle == 0 || len(p.Tasks) > manyTasks {
 		return NewDueDual(p, energy, time).Value
 	}
-	p = inOrder(p)
+	p = sortedProblem(p)
 	plain := NewDueDual(p, energy, time)
 	d := &dueSearch{p: p, energy: energy, time: time, each: 1, part: 1, idle: idle}
 	d.prices()
@@ -57,15 +57,15 @@ func dueBound(p *planner.Problem, energy, time float64) float64 {
 	d.choosePricedTimes()
 	d.countIdle(plain)
 	value := plain.Value
-	if d.keep(-1, -1) {
+	if d.chooseKept(-1, -1) {
 		value = max(value, d.maximum(plain))
 	}
 	return max(value, d.withOneKept(plain))
 }
 
-// inOrder returns the problem with its tasks and classes sorted. Rounding depends on the order of a sum, and
+// sortedProblem returns the problem with its tasks and classes sorted. Rounding depends on the order of a sum, and
 // the search's path depends on rounding: without sorting, the bound would depend on the order of the input.
-func inOrder(p *planner.Problem) *planner.Problem {
+func sortedProblem(p *planner.Problem) *planner.Problem {
 	q := *p
 	q.Cluster.Classes, q.Tasks = slices.Clone(p.Cluster.Classes), slices.Clone(p.Tasks)
 	slices.SortStableFunc(q.Cluster.Classes, func(a, b planner.NodeClass) int {
@@ -107,7 +107,7 @@ func (d *dueSearch) countIdle(plain *DueDual) {
 			for n := range t.options {
 				if o := &t.options[n]; o.class == class {
 					o.keeping.earliest = max(earliestStart(d.p, &d.p.Tasks[t.task]), k.TurnOnDelay)
-					o.findTurns(c.ends, t.due)
+					o.findBreakpoints(c.ends, t.due)
 				}
 			}
 		}
@@ -154,7 +154,7 @@ func (d *dueSearch) withOneKept(plain *DueDual) float64 {
 	for n := range all {
 		d.tasks[one].options = all[n : n+1]
 		d.tasks[one].choice = 0
-		d.keep(one, all[n].class)
+		d.chooseKept(one, all[n].class)
 		if value = min(value, d.maximum(plain)); value <= plain.Value {
 			break
 		}
@@ -169,10 +169,10 @@ func (d *dueSearch) nodesOf(t *dueTask, o *dueOption) float64 {
 	return float64(k.GPUs * task.Options[task.Option(k.Model)].NodeCount())
 }
 
-// keep chooses the tasks whose nodes count: on each class, the tasks that take more than half of a node. If a
+// chooseKept chooses the tasks whose nodes count: on each class, the tasks that take more than half of a node. If a
 // task is given, it counts on the given class, together with tasks that don't fit beside it. keep reports
 // whether any task leaves GPUs of its nodes free.
-func (d *dueSearch) keep(one, class int) (some bool) {
+func (d *dueSearch) chooseKept(one, class int) (some bool) {
 	room := 0.0 // GPUs that the given task leaves free on a node
 	perNode := func(t *dueTask, o *dueOption) float64 {
 		return o.weight * float64(d.p.Cluster.Classes[o.class].GPUs) / d.nodesOf(t, o)
@@ -199,8 +199,8 @@ func (d *dueSearch) keep(one, class int) (some bool) {
 	return some
 }
 
-// findTurns fills in the run times at which the slope of an option's cost may change.
-func (o *dueOption) findTurns(ends []float64, due float64) {
+// findBreakpoints fills in the run times at which the slope of an option's cost may change.
+func (o *dueOption) findBreakpoints(ends []float64, due float64) {
 	longest := max(o.shortest, min(o.longest, o.bend[0])) // limits are kept up to rounding
 	turns := append(slices.Clone(o.bend[:]), o.shortest, longest)
 	for _, end := range ends {
@@ -217,8 +217,8 @@ func (o *dueOption) findTurns(ends []float64, due float64) {
 func (o *dueOption) bestKeeping(c *duePrices, due float64, price []float64) (time, cost float64) {
 	at := func(t float64) float64 {
 		k := sort.Search(len(price)-1, func(k int) bool { return o.bend[k] <= t })
-		value := c.kept.idle.before(o.keeping.earliest+t, t) // not positive
-		return o.least[k] - price[k]*t + c.kept.due.before(due, t) - (o.keeping.gpus/o.weight-1)*value
+		value := c.kept.idle.priceBefore(o.keeping.earliest+t, t) // not positive
+		return o.least[k] - price[k]*t + c.kept.due.priceBefore(due, t) - (o.keeping.gpus/o.weight-1)*value
 	}
 	turns := o.keeping.turns
 	n := sort.Search(len(turns)-1, func(n int) bool { return at(turns[n]) <= at(turns[n+1]) })

@@ -91,7 +91,7 @@ func TestNoPlanCostsLessThanTheBound(t *testing.T) {
 		wait := func(int) float64 { return 8 * 3600 }
 		later := hours.DueLater(p, wait)
 		plans := []*planner.Plan{solved(t, p)}
-		if shifted := hours.Shifted(p, hours.Begins(p, prices, wait), wait); shifted != nil {
+		if shifted := hours.Shifted(p, hours.BeginTimes(p, prices, wait), wait); shifted != nil {
 			plan := solved(t, shifted)
 			plan.Recount(later)
 			plans = append(plans, plan)

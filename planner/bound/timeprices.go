@@ -39,8 +39,8 @@ func (s *timePrices) sum(price, value []float64) {
 	}
 }
 
-// to returns the price of a GPU from 0 to a moment.
-func (s *timePrices) to(at float64) float64 {
+// priceUntil returns the price of a GPU from 0 to a moment.
+func (s *timePrices) priceUntil(at float64) float64 {
 	n := len(s.ends)
 	switch {
 	case at <= 0:
@@ -56,10 +56,10 @@ func (s *timePrices) to(at float64) float64 {
 	return s.paid[n-1] + s.level[n]*(at-s.ends[n-1])
 }
 
-// before returns the price of a GPU for some seconds before a moment, which may be +Inf.
-func (s *timePrices) before(at, seconds float64) float64 {
+// priceBefore returns the price of a GPU for some seconds before a moment, which may be +Inf.
+func (s *timePrices) priceBefore(at, seconds float64) float64 {
 	if math.IsInf(at, 1) {
 		return s.level[len(s.ends)] * seconds
 	}
-	return s.to(at) - s.to(at-seconds)
+	return s.priceUntil(at) - s.priceUntil(at-seconds)
 }

@@ -61,7 +61,7 @@ func TestExpectedFragmentationWeighsClassesByTheirProbability(t *testing.T) {
 		t.Errorf("a node: %v, want %v", got, want)
 	}
 	// Empty nodes: only the class without GPUs can't use theirs.
-	if got := s.Fragmented(fleet.NewFragmentation(m)); math.Abs(got-2) > 1e-12 {
+	if got := s.FragmentedGPUs(fleet.NewFragmentation(m)); math.Abs(got-2) > 1e-12 {
 		t.Errorf("an empty cluster of 16 GPUs: %v GPUs, want 2", got)
 	}
 }

@@ -87,9 +87,9 @@ func (n *Node) WholeGPUs(count int) planner.GPUSet {
 	return set
 }
 
-// Tightest returns the GPU with the least left that has milli, the lowest one among
+// TightestGPU returns the GPU with the least left that has milli, the lowest one among
 // equals; the empty set when none has.
-func (n *Node) Tightest(milli int) planner.GPUSet {
+func (n *Node) TightestGPU(milli int) planner.GPUSet {
 	best := -1
 	for g, left := range n.GPU[:n.Kind.GPUs] {
 		if int(left) >= milli && (best < 0 || left < n.GPU[best]) {

@@ -125,12 +125,12 @@ func (s *State) wake(n *Node) {
 	}
 }
 
-// Asleep returns the number of nodes that sleep.
-func (s *State) Asleep() int { return s.asleep }
+// SleepingNodes returns the number of nodes that sleep.
+func (s *State) SleepingNodes() int { return s.asleep }
 
-// Fragmented is F of the whole cluster, in GPUs (PWR+FGD paper, equation 4):
+// FragmentedGPUs is F of the whole cluster, in GPUs (PWR+FGD paper, equation 4):
 // the sum over nodes in order. It takes time linear in the nodes.
-func (s *State) Fragmented(f *Fragmentation) float64 {
+func (s *State) FragmentedGPUs(f *Fragmentation) float64 {
 	sum := 0.0
 	for i := range s.nodes {
 		sum += f.OfNode(&s.nodes[i])

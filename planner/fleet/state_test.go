@@ -79,12 +79,12 @@ func TestGPUsAreChosenByNumberAndByFit(t *testing.T) {
 		t.Errorf("two idle GPUs: %v, want %v", got.Indexes(), want.Indexes())
 	}
 	for milli, want := range map[int]planner.GPUSet{100: 1 << 2, 250: 1 << 0, 301: 1 << 1} {
-		if got := n.Tightest(milli); got != want {
+		if got := n.TightestGPU(milli); got != want {
 			t.Errorf("%d milli-GPU: %v, want %v", milli, got.Indexes(), want.Indexes())
 		}
 	}
 	n.GPU = [fleet.MaxGPUs]uint16{}
-	if got := n.Tightest(1); got != 0 {
+	if got := n.TightestGPU(1); got != 0 {
 		t.Errorf("a full node: %v", got.Indexes())
 	}
 }

@@ -25,7 +25,7 @@ func TestABudgetIsKeptByJobsThatWaitForTheirHours(t *testing.T) {
 			arriveAtOnce(p)
 		}
 		wait := func(int) float64 { return 8 * hour }
-		begins := hours.Begins(p, prices, wait)
+		begins := hours.BeginTimes(p, prices, wait)
 		shifted, due := hours.Shifted(p, begins, wait), hours.DueLater(p, wait)
 		if shifted == nil {
 			continue

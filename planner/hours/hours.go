@@ -29,14 +29,14 @@ func (pr Prices) Cost(p *planner.Problem, plan *planner.Plan) (float64, error) {
 		if a.Node < 0 {
 			continue
 		}
-		watts := plan.AboveIdle(p, &p.Tasks[i], a)
+		watts := plan.PowerAboveIdle(p, &p.Tasks[i], a)
 		cost += float64(watts) * pr.Integral(planner.Interval{From: a.Start, To: a.End})
 	}
 	for n := range plan.Nodes {
 		k := &p.Cluster.Classes[plan.Nodes[n].Class]
 		cost += float64(k.SleepW) * pr.Integral(planner.Interval{To: end})
 		for _, on := range plan.Nodes[n].On {
-			cost += float64(k.AboveSleep()) * pr.Integral(on)
+			cost += float64(k.PowerAboveSleep()) * pr.Integral(on)
 			if p.Mode != planner.Offline || p.Cluster.OfflineTurnOn {
 				begin := pr.Integral(planner.Interval{From: on.From, To: on.From + 1}) // a joule a second
 				cost += float64(k.TurnOn) * float64(k.GPUs) * begin
@@ -46,13 +46,13 @@ func (pr Prices) Cost(p *planner.Problem, plan *planner.Plan) (float64, error) {
 	return cost, nil
 }
 
-// Begins returns from when on each task may start, seconds: its arrival, or a later time at which its run
+// BeginTimes returns from when on each task may start, seconds: its arrival, or a later time at which its run
 // costs less, of those at which there will be GPUs for it, as far as is known when it arrives: as much later
 // as it can wait, seconds, at most. A task with a deadline of its own doesn't wait: others may then be in
 // front of it. Tasks are expected to start in the order of their arrivals.
 //
 // What is known is what arrived before: nothing about a task is used before it arrives.
-func Begins(p *planner.Problem, prices Prices, wait func(task int) float64) []float64 {
+func BeginTimes(p *planner.Problem, prices Prices, wait func(task int) float64) []float64 {
 	rooms := make([]*Room, len(p.Cluster.Classes))
 	for i := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[i]
@@ -64,7 +64,7 @@ func Begins(p *planner.Problem, prices Prices, wait func(task int) float64) []fl
 	}
 	if p.Snapshot != nil {
 		for _, r := range p.Snapshot.Running {
-			rooms[r.Class].Use(planner.Interval{From: r.Start, To: r.End},
+			rooms[r.Class].AddUse(planner.Interval{From: r.Start, To: r.End},
 				float64(p.Tasks[r.Task].Options[0].GPUs)*p.Tasks[r.Task].Share)
 		}
 	}
@@ -78,7 +78,7 @@ func Begins(p *planner.Problem, prices Prices, wait func(task int) float64) []fl
 	planner.SortByKey(order, func(i int) float64 { return p.Tasks[i].Arrival })
 	for _, i := range order {
 		t := &p.Tasks[i]
-		class, run := place(p, t)
+		class, run := cheapestClass(p, t)
 		if class < 0 {
 			continue
 		}
@@ -86,8 +86,8 @@ func Begins(p *planner.Problem, prices Prices, wait func(task int) float64) []fl
 		if math.IsInf(t.Deadline, 1) {
 			run.Latest += wait(i)
 		}
-		begin, later := rooms[class].Begin(&run)
-		rooms[class].Use(planner.Interval{From: begin, To: begin + run.Time}, run.GPUs)
+		begin, later := rooms[class].BestBegin(&run)
+		rooms[class].AddUse(planner.Interval{From: begin, To: begin + run.Time}, run.GPUs)
 		if later {
 			begins[i] = begin
 		}
@@ -95,8 +95,8 @@ func Begins(p *planner.Problem, prices Prices, wait func(task int) float64) []fl
 	return begins
 }
 
-// place returns the class on which a task takes least, and its run there; -1: none suits.
-func place(p *planner.Problem, t *planner.Task) (class int, run Run) {
+// cheapestClass returns the class on which a task takes least, and its run there; -1: none suits.
+func cheapestClass(p *planner.Problem, t *planner.Task) (class int, run Run) {
 	class, least := -1, math.Inf(1)
 	for k := range p.Cluster.Classes {
 		option := t.Option(p.Cluster.Classes[k].Model)

@@ -110,7 +110,7 @@ func TestAJobAloneBeginsWhenItCostsLeast(t *testing.T) {
 		task := &p.Tasks[0]
 		task.Deadline, task.Due = math.Inf(1), math.Inf(1)
 		slack := math.Round(12 * hour * rng.Float64())
-		begin := hours.Begins(p, pr, func(int) float64 { return slack })[0]
+		begin := hours.BeginTimes(p, pr, func(int) float64 { return slack })[0]
 		run := task.Options[0].Response.Default().Time
 		cost := func(at float64) float64 { return pr.Integral(planner.Interval{From: at, To: at + run}) }
 		least := cost(task.Arrival)
@@ -151,10 +151,10 @@ func TestNothingIsKnownBeforeItArrives(t *testing.T) {
 		}
 		slices.SortStableFunc(p.Tasks, func(a, b planner.Task) int { return int(a.Arrival - b.Arrival) })
 		wait := func(i int) float64 { return slacks[i] }
-		begins := hours.Begins(p, pr, wait)
+		begins := hours.BeginTimes(p, pr, wait)
 		first := *p
 		first.Tasks = p.Tasks[:1+rng.IntN(len(p.Tasks))]
-		for i, begin := range hours.Begins(&first, pr, wait) {
+		for i, begin := range hours.BeginTimes(&first, pr, wait) {
 			task := &p.Tasks[i]
 			switch {
 			case begin != begins[i]:
@@ -194,7 +194,7 @@ func TestAPlanOfJobsThatBeginLaterIsAPlanOfTheJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 		wait := func(int) float64 { return 6 * hour }
-		begins := hours.Begins(p, pr, wait)
+		begins := hours.BeginTimes(p, pr, wait)
 		shifted := hours.Shifted(p, begins, wait)
 		if shifted == nil {
 			continue

@@ -36,11 +36,11 @@ type Run struct {
 	LeastGain float64 // part of what it costs that it must save to begin later
 }
 
-// Use notes that GPUs are used for a time.
-func (r *Room) Use(during planner.Interval, gpus float64) { r.used.Add(during, gpus) }
+// AddUse notes that GPUs are used for a time.
+func (r *Room) AddUse(during planner.Interval, gpus float64) { r.used.Add(during, gpus) }
 
-// Begin returns when a run begins: as soon as there are GPUs for it, or later, when it costs less.
-func (r *Room) Begin(run *Run) (begin float64, later bool) {
+// BestBegin returns when a run begins: as soon as there are GPUs for it, or later, when it costs less.
+func (r *Room) BestBegin(run *Run) (begin float64, later bool) {
 	begin = r.First(run)
 	if run.Latest <= begin {
 		return begin, false
@@ -84,7 +84,7 @@ func (r *Room) candidates(first float64, run *Run) []float64 {
 
 // fits reports whether there are GPUs for a run from a time on, and some are left for who comes later.
 func (r *Room) fits(run *Run, at float64) bool {
-	_, most := r.used.Over(planner.Interval{From: at, To: at + run.Time})
+	_, most := r.used.MeanAndPeak(planner.Interval{From: at, To: at + run.Time})
 	return most+run.GPUs <= mostUsed*r.gpus*(1+1e-9)
 }
 

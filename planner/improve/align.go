@@ -118,7 +118,7 @@ func newGPUSchedule(p *planner.Problem, isle *subplan) (s *gpuSchedule, ok bool)
 		s.stepped = s.stepped || isStepped(response)
 	}
 	s.items[len(isle.tasks)].due = math.Inf(1)
-	s.order = s.inOrder()
+	s.order = s.itemsInOrder()
 	return s, true
 }
 

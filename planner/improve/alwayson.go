@@ -20,20 +20,20 @@ type AlwaysOn struct {
 func (f AlwaysOn) Improve(
 	ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand,
 ) (*planner.Plan, error) {
-	name, best := plan.Policy, candidateOf(p, keptOn(p, plan))
+	name, best := plan.Policy, candidateOf(p, withNodesOn(p, plan))
 	best.From = ""
 	improved, err := f.Then.Improve(ctx, p, plan, rng)
 	if err != nil {
 		return nil, err
 	}
-	if other := candidateOf(p, keptOn(p, improved)); other.isBetter(&best) {
+	if other := candidateOf(p, withNodesOn(p, improved)); other.isBetter(&best) {
 		best = other
 	}
 	for i := range f.Others {
 		if most := f.Others[i].MaxTasks; most > 0 && len(p.Tasks) > most {
 			continue
 		}
-		start, err := startOf(ctx, p, &f.Others[i].Policy, &planner.Options{NoImprove: true})
+		start, err := startPlan(ctx, p, &f.Others[i].Policy, &planner.Options{NoImprove: true})
 		if err != nil {
 			return nil, err
 		}
@@ -46,8 +46,8 @@ func (f AlwaysOn) Improve(
 	return best.Plan, nil
 }
 
-// keptOn returns a copy of a plan in which all nodes are on to the end.
-func keptOn(p *planner.Problem, plan *planner.Plan) *planner.Plan {
+// withNodesOn returns a copy of a plan in which all nodes are on to the end.
+func withNodesOn(p *planner.Problem, plan *planner.Plan) *planner.Plan {
 	kept := *plan
 	kept.Nodes = slices.Clone(plan.Nodes)
 	kept.KeepNodesOn(p)

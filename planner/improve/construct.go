@@ -69,8 +69,8 @@ func (s *gpuSchedule) constructFrom(open, most int) *gpuSchedule {
 	return c
 }
 
-// inOrder lists the items in the order of algorithm 2.
-func (s *gpuSchedule) inOrder() []int32 {
+// itemsInOrder lists the items in the order of algorithm 2.
+func (s *gpuSchedule) itemsInOrder() []int32 {
 	order := make([]int32, len(s.items)-1)
 	for i := range order {
 		order[i] = int32(i)
@@ -106,7 +106,7 @@ func (s *gpuSchedule) openOrShortest(h *planner.Agenda, i int32, most int) int {
 		if best >= 0 && !(*h)[at].Before((*h)[best]) {
 			continue
 		}
-		if s.onTime(&s.gpus[(*h)[at].What], s.noItem(), i, 0, 0) {
+		if s.onTime(&s.gpus[(*h)[at].What], s.dummyItem(), i, 0, 0) {
 			best = at
 		}
 	}

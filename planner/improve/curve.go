@@ -185,7 +185,7 @@ func (tr *curveTable) scaledCurve(
 			all[g] = all[max(g, 1)-1]
 			continue
 		}
-		all[g] = dvfsmodel.At(r, settings[g])
+		all[g] = dvfsmodel.PointAtScaling(r, settings[g])
 		if all[g].Time > room {
 			all[g], ok = dvfsmodel.ForTime(r, max(room, shortest))
 			if !ok {

@@ -76,7 +76,7 @@ func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
 		}
 		g := &s.gpus[0]
 		end := g.time[0] + rapid.Float64Range(0.2, 1.2).Draw(t, "end")*(g.time[priceCount-1]-g.time[0]) + 1
-		f, ok := s.fitTo(g, s.noItem(), s.noItem(), end)
+		f, ok := s.fitTo(g, s.dummyItem(), s.dummyItem(), end)
 		if !ok {
 			t.Fatalf("no fit to %v s, the shortest is %v s", end, g.time[0])
 		}

@@ -58,7 +58,7 @@ func (w *listAnnealing) moveGang(i int32, nodes []int32) {
 	if w.rng.IntN(2) == 0 {
 		w.trial.setLevel(i, w.nearbyLevel(i))
 	}
-	w.end()
+	w.finishMove()
 }
 
 // randomStart returns when a random job starts, and on nodes of which class.
@@ -139,7 +139,7 @@ func (w *listAnnealing) swapGangs(i int32) {
 	}
 	w.trial.set(i, b.node, b.more, a.level)
 	w.trial.set(k, a.node, a.more, b.level)
-	w.end()
+	w.finishMove()
 }
 
 // swapGangWithJobs puts a gang in place of what other nodes run from some time on for about as
@@ -185,7 +185,7 @@ func (w *listAnnealing) replaceJobs(i, from, to int32, place int) (ok bool) {
 		return false
 	}
 	turn := slices.Index(a.jobs, i)
-	a.jobs = slices.Replace(a.jobs, turn, turn+1, w.trial.before(to)[place:until]...)
+	a.jobs = slices.Replace(a.jobs, turn, turn+1, w.trial.listBefore(to)[place:until]...)
 	b.jobs = slices.Replace(b.jobs, place, until, i)
-	return w.trial.put(a.jobs[turn:turn+until-place], to, from)
+	return w.trial.moveJobs(a.jobs[turn:turn+until-place], to, from)
 }

@@ -27,25 +27,25 @@ const (
 
 // Applies reports whether the search is of any use: of whole GPUs that start at any time.
 func (Hindsight) Applies(p *planner.Problem, plan *planner.Plan) bool {
-	return isListable(foreseen(p, plan), plan)
+	return isListable(hindsightProblem(p, plan), plan)
 }
 
 // Improve is [planner.Improver], of online plans too.
 func (h Hindsight) Improve(
 	ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand,
 ) (*planner.Plan, error) {
-	known := foreseen(p, plan)
-	best, limit := recut(known, plan), turnaround(p, plan)
+	known := hindsightProblem(p, plan)
+	best, limit := recutSleep(known, plan), totalTurnaround(p, plan)
 	if !isListable(known, best) {
 		return best, planner.Cancelled(ctx)
 	}
 	if h.Longer {
 		limit = math.Inf(1)
 	}
-	prices := timePrices{usual: p.Cost(plan) / turnaround(p, plan) / 10, high: math.Inf(1)}
+	prices := timePrices{usual: p.Cost(plan) / totalTurnaround(p, plan) / 10, high: math.Inf(1)}
 	for range hindsightTries {
-		found := prices.try(ctx, known, best, Retune{Moves: min(hindsightMoves*len(p.Tasks), mostHindsight)}, rng)
-		quick := turnaround(p, found) <= limit*(1+narrow)
+		found := prices.planAtPrice(ctx, known, best, Retune{Moves: min(hindsightMoves*len(p.Tasks), mostHindsight)}, rng)
+		quick := totalTurnaround(p, found) <= limit*(1+narrow)
 		if quick && p.Cost(found) < p.Cost(best) {
 			best = found
 		}
@@ -64,12 +64,12 @@ type timePrices struct {
 	usual            float64 // tried first where none is too high
 }
 
-// try returns the plan that a search finds at the price.
-func (t *timePrices) try(
+// planAtPrice returns the plan that a search finds at the price.
+func (t *timePrices) planAtPrice(
 	ctx context.Context, p *planner.Problem, from *planner.Plan, how Retune, rng *rand.Rand,
 ) *planner.Plan {
 	how.ended = t.price
-	return rearrange(ctx, p, from, how, rng)
+	return searchByLists(ctx, p, from, how, rng)
 }
 
 // next says how the plan at the price was, and sets another one.
@@ -89,8 +89,8 @@ func (t *timePrices) next(isHigh bool) {
 	}
 }
 
-// foreseen returns the problem with all tasks known, and none due before a plan of it ends the task.
-func foreseen(p *planner.Problem, plan *planner.Plan) *planner.Problem {
+// hindsightProblem returns the problem with all tasks known, and none due before a plan of it ends the task.
+func hindsightProblem(p *planner.Problem, plan *planner.Plan) *planner.Problem {
 	known := *p
 	known.Mode, known.Tasks = planner.Clairvoyant, slices.Clone(p.Tasks)
 	for i := range known.Tasks {
@@ -101,9 +101,9 @@ func foreseen(p *planner.Problem, plan *planner.Plan) *planner.Problem {
 	return &known
 }
 
-// recut returns a copy of a plan whose nodes sleep as they would if all had been known, where that costs
+// recutSleep returns a copy of a plan whose nodes sleep as they would if all had been known, where that costs
 // less.
-func recut(p *planner.Problem, plan *planner.Plan) *planner.Plan {
+func recutSleep(p *planner.Problem, plan *planner.Plan) *planner.Plan {
 	cut := *plan
 	cut.Nodes = slices.Clone(plan.Nodes)
 	cut.CutIdle(p)
@@ -114,8 +114,8 @@ func recut(p *planner.Problem, plan *planner.Plan) *planner.Plan {
 	return &cut
 }
 
-// turnaround returns how long the tasks of a plan are in the system, in all, seconds.
-func turnaround(p *planner.Problem, plan *planner.Plan) (sum float64) {
+// totalTurnaround returns how long the tasks of a plan are in the system, in all, seconds.
+func totalTurnaround(p *planner.Problem, plan *planner.Plan) (sum float64) {
 	for i := range plan.Assignments {
 		if a := &plan.Assignments[i]; a.Node >= 0 {
 			sum += a.End - p.Tasks[i].Arrival

@@ -69,7 +69,7 @@ func (k *links) playAll() (ok bool) {
 			k.begin(int32(n), 0, 1+len(l.nodes[n].jobs))
 		}
 	}
-	ok = k.inOrder(func(i int32) {
+	ok = k.eachInOrder(func(i int32) {
 		j := &l.jobs[i]
 		k.start[i] = 0
 		for x := range j.nodeCount() {
@@ -88,15 +88,15 @@ func (k *links) playAll() (ok bool) {
 	}
 	for _, n := range k.visited {
 		k.playSingles(n)
-		k.price(n)
+		k.priceNode(n)
 	}
 	k.accept()
 	return true
 }
 
-// inOrder calls start for each gang once those are over that come before it on any of its nodes. ok is false
+// eachInOrder calls start for each gang once those are over that come before it on any of its nodes. ok is false
 // where some wait for each other.
-func (k *links) inOrder(start func(i int32)) (ok bool) {
+func (k *links) eachInOrder(start func(i int32)) (ok bool) {
 	l := k.l
 	k.ready = k.ready[:0]
 	clear(k.turns)
@@ -248,12 +248,12 @@ func (t *nodeClock) equals(o *nodeClock) bool {
 	return slices.Equal(t.held, o.held) && slices.Equal(t.parts, o.parts)
 }
 
-// isTaken times the nodes that a move changed, and those that gangs link with them. If all of them cost at
+// tryTake times the nodes that a move changed, and those that gangs link with them. If all of them cost at
 // most limit more than they did, that counts from now on.
-func (k *links) isTaken(t *trial) bool {
+func (k *links) tryTake(t *trial) bool {
 	k.visited, k.pending, k.former = k.visited[:0], k.pending[:0], k.former[:0]
 	reordered := k.visitChanged(t)
-	if !k.settle() || k.rise() > t.limit || reordered && !k.inOrder(func(int32) {}) {
+	if !k.playPending() || k.addedCost() > t.limit || reordered && !k.eachInOrder(func(int32) {}) {
 		k.reject()
 		return false
 	}
@@ -316,9 +316,9 @@ func (k *links) postpone(node int32, turn int, at float64) {
 	h.pending, h.through = true, max(h.through, turn)
 }
 
-// settle plays what is pending, the earliest first. ok is false where that doesn't end: gangs may wait for
+// playPending plays what is pending, the earliest first. ok is false where that doesn't end: gangs may wait for
 // each other.
-func (k *links) settle() (ok bool) {
+func (k *links) playPending() (ok bool) {
 	most := k.l.steps + 4*stepsLinked*len(k.l.jobs)
 	for len(k.pending) > 0 && k.l.steps < most {
 		first := 0
@@ -380,7 +380,7 @@ func (k *links) restartGang(i, node int32, from float64) (start float64, hasMove
 			continue
 		}
 		turn, h := slices.Index(k.l.nodes[n].jobs, i), &k.nodes[n]
-		k.visit(n, turn)
+		k.markVisited(n, turn)
 		if h.moment(turn) != nil { // else it is played up to the gang anyway
 			k.postpone(n, turn, start)
 		}
@@ -388,8 +388,8 @@ func (k *links) restartGang(i, node int32, from float64) (start float64, hasMove
 	return start, true
 }
 
-// visit has moments from a turn on be tried.
-func (k *links) visit(node int32, turn int) {
+// markVisited has moments from a turn on be tried.
+func (k *links) markVisited(node int32, turn int) {
 	h := &k.nodes[node]
 	switch {
 	case !h.visited:
@@ -404,17 +404,17 @@ func (k *links) visit(node int32, turn int) {
 	}
 }
 
-// rise returns how much more the visited nodes cost than they did.
-func (k *links) rise() (sum float64) {
+// addedCost returns how much more the visited nodes cost than they did.
+func (k *links) addedCost() (sum float64) {
 	for _, n := range k.visited {
-		k.price(n)
+		k.priceNode(n)
 		sum += k.nodes[n].cost - k.l.nodes[n].cost
 	}
 	return sum
 }
 
-// price finds what a visited node costs.
-func (k *links) price(node int32) {
+// priceNode finds what a visited node costs.
+func (k *links) priceNode(node int32) {
 	v, h := &k.l.nodes[node], &k.nodes[node]
 	h.cost, h.late = 0, 0
 	if len(v.jobs) == 0 && v.begin == nil {
@@ -428,7 +428,7 @@ func (k *links) price(node int32) {
 		}
 	}
 	c, t := &k.l.classes[v.class], &h.moment(len(v.jobs)).clock
-	h.cost += v.net + c.used + c.onCost()*t.free[len(t.free)-1] - t.slept
+	h.cost += v.net + c.used + c.onCostRate()*t.free[len(t.free)-1] - t.slept
 }
 
 // accept makes what was tried count.

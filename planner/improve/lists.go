@@ -20,11 +20,11 @@ type listSchedule struct {
 	menus   []clockMenu // by job and class
 	jobs    []job
 	nodes   []nodeList
-	needs   []need // by job and class; nil: GPUs are all that runs out
-	arrive  bool   // jobs arrive over time, and nodes sleep where that takes less
-	inOrder bool   // jobs start in the order of their lists: cores, memory, shares or arrivals count
-	links   *links // of nodes with gangs
-	steps   int    // work done: jobs timed
+	needs   []hostNeed // by job and class; nil: GPUs are all that runs out
+	arrive  bool       // jobs arrive over time, and nodes sleep where that takes less
+	inOrder bool       // jobs start in the order of their lists: cores, memory, shares or arrivals count
+	links   *links     // of nodes with gangs
+	steps   int        // work done: jobs timed
 }
 
 // weights are those in the objective of a joule, of a second of a GPU with a job, of
@@ -41,7 +41,7 @@ type listClass struct {
 	idle  float64   // cost of a second of a GPU that is on and runs nothing
 	sleep float64   // cost of a second of a node that is off
 	used  float64   // cost of a node that runs something
-	has   need      // cores and memory of a node; +Inf: they don't run out
+	has   hostNeed  // cores and memory of a node; +Inf: they don't run out
 	clock nodeClock // buffer of timing
 }
 
@@ -133,7 +133,7 @@ func (l *listSchedule) tabulate(i, class int) {
 	m.gpus, m.nodes, m.share = t.Options[o].PerNode(), t.Options[o].NodeCount(), t.Share
 	for g := range all {
 		m.time[g] = all[g].Time
-		m.net[g] = m.used() *
+		m.net[g] = m.gpusUsed() *
 			(pr.objective.Cost(all[g]) - l.classes[class].idle*all[g].Time - w.waited*t.Arrival)
 	}
 }
@@ -149,8 +149,8 @@ func (l *listSchedule) pricing(class int) pricing {
 	}
 }
 
-// used returns how many GPUs of a node a job has.
-func (m *clockMenu) used() float64 { return float64(m.gpus) * m.share }
+// gpusUsed returns how many GPUs of a node a job has.
+func (m *clockMenu) gpusUsed() float64 { return float64(m.gpus) * m.share }
 
 // nodeCount returns on how many nodes a job is.
 func (j *job) nodeCount() int { return 1 + len(j.more) }
@@ -168,13 +168,13 @@ func (l *listSchedule) menu(i int32, class int) *clockMenu {
 	return &l.menus[int(i)*len(l.classes)+class]
 }
 
-// set gives a job its first node, more nodes, and a level there; lists are left alone.
-func (l *listSchedule) set(i, node int32, more []int32, level int32) {
+// assign gives a job its first node, more nodes, and a level there; lists are left alone.
+func (l *listSchedule) assign(i, node int32, more []int32, level int32) {
 	j := &l.jobs[i]
 	l.addToSums(j, -1)
 	m := l.menu(i, l.nodes[node].class)
 	j.node, j.more, j.level, j.time, j.net = node, more, level, m.time[level], m.net[level]
-	j.gpus, j.used = int32(m.gpus), m.used()
+	j.gpus, j.used = int32(m.gpus), m.gpusUsed()
 	l.addToSums(j, 1)
 }
 
@@ -207,7 +207,7 @@ func (l *listSchedule) timeNode(n *nodeList, most float64) (cost float64, late i
 	c := &l.classes[n.class]
 	gpus := float64(len(c.clock.free))
 	cost = n.net + c.used
-	if least := cost + c.onCost()*n.busy/gpus; least > most {
+	if least := cost + c.onCostRate()*n.busy/gpus; least > most {
 		return least, 0
 	}
 	l.steps += len(n.jobs)
@@ -226,7 +226,7 @@ func (l *listSchedule) timeNode(n *nodeList, most float64) (cost float64, late i
 			}
 		}
 	}
-	return cost + c.onCost()*free[len(free)-1] - c.clock.slept, late
+	return cost + c.onCostRate()*free[len(free)-1] - c.clock.slept, late
 }
 
 // waitCost returns what it costs on a node that a job starts then instead of at 0, and ends then.
@@ -234,8 +234,8 @@ func (l *listSchedule) waitCost(j *job, start float64) float64 {
 	return l.weights.waited*j.used*start + l.weights.ended*(start+j.time)/float64(1+len(j.more))
 }
 
-// onCost returns what a second of a node being on costs above sleeping.
-func (c *listClass) onCost() float64 { return c.idle*float64(len(c.clock.free)) - c.sleep }
+// onCostRate returns what a second of a node being on costs above sleeping.
+func (c *listClass) onCostRate() float64 { return c.idle*float64(len(c.clock.free)) - c.sleep }
 
 // cost returns what a job costs that ends then instead of when it is due.
 func (l *lateness) cost(end, due float64) float64 { return l.fixed + l.perSecond*(end-due) }
@@ -314,5 +314,5 @@ func (l *listSchedule) add(i int32, nodes []int32, level int32) {
 	if len(nodes) > 1 {
 		more = slices.Clone(nodes[1:])
 	}
-	l.set(i, nodes[0], more, level)
+	l.assign(i, nodes[0], more, level)
 }

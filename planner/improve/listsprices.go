@@ -74,7 +74,7 @@ func newPricedList(l *listSchedule, plan *planner.Plan) *pricedList {
 	for _, i := range s.jobs {
 		for class := range l.classes {
 			if m := l.menu(i, class); m.gpus > 0 {
-				s.waiting += l.weights.waited * m.used() * float64(m.nodes) / float64(2*gpus)
+				s.waiting += l.weights.waited * m.gpusUsed() * float64(m.nodes) / float64(2*gpus)
 				break
 			}
 		}
@@ -89,10 +89,10 @@ func (s *pricedList) place() {
 	s.best = nil
 	least, high := math.MaxInt, filled[0]
 	for _, part := range filled {
-		late := s.try(part)
+		late := s.placeAll(part)
 		if late == 0 {
 			for range filledHalves {
-				if mid := (part + high) / 2; s.try(mid) > 0 {
+				if mid := (part + high) / 2; s.placeAll(mid) > 0 {
 					high = mid
 				} else {
 					part = mid
@@ -121,7 +121,7 @@ func (s *pricedList) shortenTurnaround() {
 			continue
 		}
 		s.choices = append(s.choices[:0], chosen...)
-		s.shortFirst(margin)
+		s.setSmithOrder(margin)
 		clear(s.hurry)
 		for range pricedTries {
 			late := s.rebuildByLatestStart()
@@ -136,11 +136,11 @@ func (s *pricedList) shortenTurnaround() {
 	}
 }
 
-// shortFirst makes the jobs' keys positions in Smith's order, in which the ends of jobs on one machine have the
+// setSmithOrder makes the jobs' keys positions in Smith's order, in which the ends of jobs on one machine have the
 // least sum while none is late: from the end backwards, of the jobs that may still start then the one that
 // takes most comes last. The machine is all GPUs of a class; starts are later than it reckons by a factor and
 // by what a run takes in the mean, until GPUs are free.
-func (s *pricedList) shortFirst(margin float64) {
+func (s *pricedList) setSmithOrder(margin float64) {
 	l := s.l
 	gpus := make([]float64, len(l.classes))
 	for n := range l.nodes {
@@ -151,7 +151,7 @@ func (s *pricedList) shortFirst(margin float64) {
 	for k := range s.choices {
 		c := &s.choices[k]
 		m := l.menu(c.job, c.class)
-		c.work = m.used() * float64(m.nodes) * c.time / gpus[c.class]
+		c.work = m.gpusUsed() * float64(m.nodes) * c.time / gpus[c.class]
 		if c.size = c.work; l.weights.waited > 0 {
 			c.size = c.time
 		}
@@ -180,9 +180,9 @@ func (a pricedChoice) Compare(b pricedChoice) int {
 	return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.job, b.job))
 }
 
-// try places the jobs at the prices for a part of the room, those that are late anew as if they were due
+// placeAll places the jobs at the prices for a part of the room, those that are late anew as if they were due
 // earlier, and returns how many are late.
-func (s *pricedList) try(part float64) (late int) {
+func (s *pricedList) placeAll(part float64) (late int) {
 	l := s.l
 	prices := bound.NewPrices(l.p, l.weights.joule, l.weights.second+s.waiting, part)
 	s.choices = s.choices[:0]
@@ -218,7 +218,7 @@ func (s *pricedList) choose(i int32, prices *bound.DueDual) (w pricedChoice) {
 		own := 1 + dither*(2*part-1)
 		for g, time := range m.time {
 			cost := float64(m.nodes) *
-				(m.net[g] + m.used()*((c.idle+s.waiting)*time+own*prices.Price(class, due-time, due)))
+				(m.net[g] + m.gpusUsed()*((c.idle+s.waiting)*time+own*prices.Price(class, due-time, due)))
 			late := c.delay+time > due // any place is better than none, in time better than late
 			if late {
 				cost += l.late.cost(c.delay+time, due)

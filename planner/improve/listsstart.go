@@ -67,7 +67,7 @@ func (l *listSchedule) firstFresh(class int) *nodeList {
 func (l *listSchedule) copyPlan(plan *planner.Plan) (ok bool) {
 	l.removeAll()
 	runs, numbers := l.p.RunningTasks(), l.nodeNumbers(plan)
-	for _, task := range byStart(plan) {
+	for _, task := range tasksByStart(plan) {
 		if runs != nil && runs[task] {
 			continue
 		}
@@ -80,7 +80,7 @@ func (l *listSchedule) copyPlan(plan *planner.Plan) (ok bool) {
 		for part := range a.Parts {
 			nodes = append(nodes, numbers[part.Node])
 		}
-		l.add(i, nodes, nearest(&m.time, a.Point.Time))
+		l.add(i, nodes, nearestLevel(&m.time, a.Point.Time))
 	}
 	return l.retimeAll()
 }
@@ -103,7 +103,7 @@ func (l *listSchedule) nodeNumbers(plan *planner.Plan) []int32 {
 			numbers[r.node] = int32(n)
 		}
 	}
-	for n, tasks := range byNode(plan) {
+	for n, tasks := range tasksByNode(plan) {
 		if class := plan.Nodes[n].Class; len(tasks) > 0 && numbers[n] < 0 {
 			numbers[n] = others[class][0]
 			others[class] = others[class][1:]
@@ -112,7 +112,7 @@ func (l *listSchedule) nodeNumbers(plan *planner.Plan) []int32 {
 	return numbers
 }
 
-func nearest(times *[priceCount]float64, want float64) int32 {
+func nearestLevel(times *[priceCount]float64, want float64) int32 {
 	best := freeOptimum
 	for g := range times {
 		if math.Abs(times[g]-want) < math.Abs(times[best]-want) {

@@ -20,7 +20,7 @@ type nodeClock struct {
 
 // holding is what a job has of a node until it ends.
 type holding struct {
-	need
+	hostNeed
 	end float64
 }
 
@@ -30,12 +30,12 @@ type gpuPart struct {
 	share, end float64
 }
 
-// need is cores and memory of a node, in GiB.
-type need struct{ cpus, mem float64 }
+// hostNeed is cores and memory of a node, in GiB.
+type hostNeed struct{ cpus, mem float64 }
 
 // capacityOf returns what a node of a class has; +Inf where it doesn't run out.
-func capacityOf(k *planner.NodeClass) need {
-	has := need{k.CPUs, k.MemGiB}
+func capacityOf(k *planner.NodeClass) hostNeed {
+	has := hostNeed{k.CPUs, k.MemGiB}
 	if has.cpus == 0 {
 		has.cpus = math.Inf(1)
 	}
@@ -46,11 +46,11 @@ func capacityOf(k *planner.NodeClass) need {
 }
 
 // needsOf returns what tasks need of each of their nodes, by task and class.
-func needsOf(p *planner.Problem) []need {
-	needs := make([]need, 0, len(p.Tasks)*len(p.Cluster.Classes))
+func needsOf(p *planner.Problem) []hostNeed {
+	needs := make([]hostNeed, 0, len(p.Tasks)*len(p.Cluster.Classes))
 	for i := range p.Tasks {
 		for class := range p.Cluster.Classes {
-			var n need
+			var n hostNeed
 			if o := p.Tasks[i].Option(p.Cluster.Classes[class].Model); o >= 0 {
 				n.cpus, n.mem = p.Tasks[i].PerNode(o)
 			}
@@ -61,7 +61,9 @@ func needsOf(p *planner.Problem) []need {
 }
 
 // need returns what a job needs of a node of a class.
-func (l *listSchedule) need(i int32, class int) *need { return &l.needs[int(i)*len(l.classes)+class] }
+func (l *listSchedule) need(i int32, class int) *hostNeed {
+	return &l.needs[int(i)*len(l.classes)+class]
+}
 
 // restart makes the clock that of a node before its list.
 func (t *nodeClock) restart(c *listClass, n *nodeList) {
@@ -119,9 +121,9 @@ func (l *listSchedule) earliestInOrder(t *nodeClock, class int, i, gpus int32) f
 func (c *listClass) sleepGain(start, until float64) float64 {
 	gap := start - c.delay - max(0, until)
 	if until < 0 {
-		return c.onCost() * gap
+		return c.onCostRate() * gap
 	}
-	if gain := c.onCost()*gap - c.used; gain > c.onCost()*c.delay {
+	if gain := c.onCostRate()*gap - c.used; gain > c.onCostRate()*c.delay {
 		return gain
 	}
 	return 0
@@ -160,7 +162,7 @@ func (t *nodeClock) earliestPart(share, from float64) float64 {
 			continue
 		}
 		for _, at := range [...]float64{from, p.end} {
-			if at < best && t.used(p.gpu, at)+share <= 1+planner.ShareSlack {
+			if at < best && t.gpuUse(p.gpu, at)+share <= 1+planner.ShareSlack {
 				best = at
 			}
 		}
@@ -168,8 +170,8 @@ func (t *nodeClock) earliestPart(share, from float64) float64 {
 	return best
 }
 
-// used returns how much of a GPU is taken by those that are on it after a time.
-func (t *nodeClock) used(gpu int32, after float64) (share float64) {
+// gpuUse returns how much of a GPU is taken by those that are on it after a time.
+func (t *nodeClock) gpuUse(gpu int32, after float64) (share float64) {
 	for k := range t.parts {
 		if p := &t.parts[k]; p.gpu == gpu && p.end > after {
 			share += p.share
@@ -184,7 +186,7 @@ func (t *nodeClock) fullest(share, from float64) (gpu int32) {
 	gpu, most := -1, 0.0
 	for k := range t.parts {
 		p := &t.parts[k]
-		if used := t.used(p.gpu, from); used > most && used+share <= 1+planner.ShareSlack {
+		if used := t.gpuUse(p.gpu, from); used > most && used+share <= 1+planner.ShareSlack {
 			gpu, most = p.gpu, used
 		}
 	}

@@ -94,7 +94,7 @@ func (s *gpuSchedule) chooseEndByTable(v *server) {
 // nodeCostAt sums the cost of a node over its GPUs for an end, with its slope and bend as
 // in [gpuFit]. ok is false when a task would be late.
 func (s *gpuSchedule) nodeCostAt(v *server, end float64) (total, slope, bend float64, ok bool) {
-	none := s.noItem()
+	none := s.dummyItem()
 	for _, g := range v.gpus {
 		f, fits := s.fitTo(&s.gpus[g], none, none, end)
 		if !fits {
@@ -106,7 +106,7 @@ func (s *gpuSchedule) nodeCostAt(v *server, end float64) (total, slope, bend flo
 }
 
 func (s *gpuSchedule) refresh(g int32) {
-	none := s.noItem()
+	none := s.dummyItem()
 	u := &s.gpus[g]
 	f, ok := s.fitTo(u, none, none, s.servers[u.server].end)
 	if !ok {

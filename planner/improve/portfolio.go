@@ -89,7 +89,7 @@ func (f Portfolio) search(
 			return best.Plan, nil
 		}
 	}
-	if best, err = f.try(ctx, p, f.Others, best, rng); err != nil {
+	if best, err = f.tryStarts(ctx, p, f.Others, best, rng); err != nil {
 		return nil, err
 	}
 	before := best.rank.Cost
@@ -125,7 +125,7 @@ func (f Portfolio) rescue(
 		if best.rank.Late == 0 && enough || planner.StopRequested(ctx) {
 			break
 		}
-		if best, err = f.try(ctx, p, f.Rescue[i:i+1], best, rng); err != nil {
+		if best, err = f.tryStarts(ctx, p, f.Rescue[i:i+1], best, rng); err != nil {
 			return best, err
 		}
 	}
@@ -177,8 +177,8 @@ func (f Portfolio) last(
 	return best, nil
 }
 
-// try returns the best of the given plan and those of some policies.
-func (f Portfolio) try(
+// tryStarts returns the best of the given plan and those of some policies.
+func (f Portfolio) tryStarts(
 	ctx context.Context, p *planner.Problem, starts []StartPolicy, best candidate, rng *rand.Rand,
 ) (candidate, error) {
 	for i := range starts {
@@ -187,7 +187,7 @@ func (f Portfolio) try(
 			planner.StopRequested(ctx) && best.rank.Late == 0 {
 			continue // a search that is cut keeps its promises
 		}
-		start, err := startOf(ctx, p, &starts[i].Policy, nil)
+		start, err := startPlan(ctx, p, &starts[i].Policy, nil)
 		if err != nil {
 			return best, err
 		}
@@ -210,9 +210,9 @@ func (f Portfolio) try(
 	return best, nil
 }
 
-// startOf returns the plan of another policy. Of tasks that arrive over time it is
+// startPlan returns the plan of another policy. Of tasks that arrive over time it is
 // also asked for the one that it would make without knowing them.
-func startOf(
+func startPlan(
 	ctx context.Context, p *planner.Problem, policy *planner.Policy, options *planner.Options,
 ) (*planner.Plan, error) {
 	plan, err := planner.Solve(ctx, p, policy, options)

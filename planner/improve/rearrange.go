@@ -61,9 +61,9 @@ const (
 // searchRounds is how often a search starts anew before it goes on from the best.
 const searchRounds = 8
 
-// rearrange searches for a better plan by lists. Half of the moves try several starts,
+// searchByLists searches for a better plan by lists. Half of the moves try several starts,
 // the other half go on from the best of them.
-func rearrange(
+func searchByLists(
 	ctx context.Context, p *planner.Problem, plan *planner.Plan, how Retune, rng *rand.Rand,
 ) *planner.Plan {
 	n, moves := len(p.Tasks), how.Moves
@@ -78,7 +78,7 @@ func rearrange(
 	work := scaledWork(mostTimed/max(1, 2*n/manyJobs), how.Effort)
 	w := weightsOf(p, plan)
 	w.ended = how.ended
-	l := newListSchedule(p, w, openNodes(p, plan))
+	l := newListSchedule(p, w, usableNodes(p, plan))
 	mean := math.Abs(w.joule*float64(plan.Ledger.Total())+w.second*plan.GPUSeconds(p)+
 		w.waited*plan.WaitedGPUSeconds(p)) / float64(n)
 	l.late = lateness{fixed: mean, perSecond: lateWatts*w.joule + lateTime*(w.second+w.waited)}
@@ -168,9 +168,9 @@ func weightsOf(p *planner.Problem, plan *planner.Plan) weights {
 // plans that take as long, the one that takes less energy is better.
 const tinyJouleWeight = 1e-8
 
-// openNodes returns how many nodes of each class a search may use: all that there are,
+// usableNodes returns how many nodes of each class a search may use: all that there are,
 // unless these are many more than the plan has.
-func openNodes(p *planner.Problem, plan *planner.Plan) []int {
+func usableNodes(p *planner.Problem, plan *planner.Plan) []int {
 	used := make([]int, len(p.Cluster.Classes))
 	for n := range plan.Nodes {
 		if len(plan.Nodes[n].On) > 0 {

@@ -40,9 +40,9 @@ func (r Retune) Improve(
 	}
 	best := candidateOf(p, plan)
 	if isListable(p, plan) {
-		best.takeIfBetter(p, rearrange(ctx, p, plan, r, rng))
+		best.takeIfBetter(p, searchByLists(ctx, p, plan, r, rng))
 	}
-	best.takeIfBetter(p, stretch(p, best.Plan))
+	best.takeIfBetter(p, stretchTasks(p, best.Plan))
 	return best.Plan, planner.Cancelled(ctx)
 }
 
@@ -55,18 +55,18 @@ func isAtBound(p *planner.Problem, plan *planner.Plan) bool {
 	return lower.Gap(plan.Ledger.Total()) <= narrow
 }
 
-// stretch gives each task the clocks that suit the time until something else
+// stretchTasks gives each task the clocks that suit the time until something else
 // needs its GPUs, with idling as the alternative. What runs at the present goes on.
-func stretch(p *planner.Problem, plan *planner.Plan) *planner.Plan {
+func stretchTasks(p *planner.Problem, plan *planner.Plan) *planner.Plan {
 	better := *plan
 	better.Assignments = slices.Clone(plan.Assignments)
 	binds, runs := p.AnyNeedsMoreThanGPUs(), p.RunningTasks()
 	follow := make([][]float64, len(plan.Nodes)) // by node and GPU: when it is needed next
 	for node := range follow {
-		follow[node] = slices.Repeat([]float64{offTime(plan, node)},
+		follow[node] = slices.Repeat([]float64{lastOffTime(plan, node)},
 			p.Cluster.Classes[plan.Nodes[node].Class].GPUs)
 	}
-	for _, task := range slices.Backward(byStart(plan)) {
+	for _, task := range slices.Backward(tasksByStart(plan)) {
 		a, until := &better.Assignments[task], math.Inf(1)
 		for part := range a.Parts {
 			until = min(until, onUntil(&plan.Nodes[part.Node], a.Start))
@@ -83,8 +83,8 @@ func stretch(p *planner.Problem, plan *planner.Plan) *planner.Plan {
 	return &better
 }
 
-// byStart lists the tasks of a plan that have a place, by start.
-func byStart(plan *planner.Plan) []int {
+// tasksByStart lists the tasks of a plan that have a place, by start.
+func tasksByStart(plan *planner.Plan) []int {
 	var tasks []int
 	for i := range plan.Assignments {
 		if plan.Assignments[i].Node >= 0 {
@@ -97,10 +97,10 @@ func byStart(plan *planner.Plan) []int {
 	return tasks
 }
 
-// byNode lists the tasks of each node by start.
-func byNode(plan *planner.Plan) [][]int {
+// tasksByNode lists the tasks of each node by start.
+func tasksByNode(plan *planner.Plan) [][]int {
 	tasks := make([][]int, len(plan.Nodes))
-	for _, i := range byStart(plan) {
+	for _, i := range tasksByStart(plan) {
 		for part := range plan.Assignments[i].Parts {
 			tasks[part.Node] = append(tasks[part.Node], i)
 		}
@@ -108,8 +108,8 @@ func byNode(plan *planner.Plan) [][]int {
 	return tasks
 }
 
-// offTime returns when a node goes off for the last time.
-func offTime(plan *planner.Plan, node int) float64 {
+// lastOffTime returns when a node goes off for the last time.
+func lastOffTime(plan *planner.Plan, node int) float64 {
 	if on := plan.Nodes[node].On; len(on) > 0 {
 		return on[len(on)-1].To
 	}

@@ -135,7 +135,7 @@ func (a *gpuAnnealing) tryExchange(p, q, i, j int32) bool {
 func (a *gpuAnnealing) move(i, q int32) {
 	s := a.s
 	p := s.gpuOf[i]
-	if p == q || !a.tryExchange(p, q, i, s.noItem()) {
+	if p == q || !a.tryExchange(p, q, i, s.dummyItem()) {
 		return
 	}
 	s.remove(i)
@@ -163,7 +163,7 @@ func (a *gpuAnnealing) swapGPUs(p, q int32) {
 	if u.server == v.server {
 		return
 	}
-	none := s.noItem()
+	none := s.dummyItem()
 	fu, ok := s.fitTo(u, none, none, s.servers[v.server].end)
 	if !ok {
 		return

@@ -29,7 +29,7 @@ type Shorten struct {
 func (s Shorten) Improve(
 	ctx context.Context, p *planner.Problem, least *planner.Plan, rng *rand.Rand,
 ) (*planner.Plan, error) {
-	sum := turnaround(p, least)
+	sum := totalTurnaround(p, least)
 	asked := slices.ContainsFunc(p.Tasks, func(t planner.Task) bool { return math.IsInf(t.Deadline, 1) })
 	if s.Part == 0 || sum == 0 || !asked || p.Mode != planner.Offline || len(p.Tasks) > mostShortened ||
 		!isListable(p, least) {
@@ -44,9 +44,9 @@ func (s Shorten) Improve(
 		if planner.StopRequested(ctx) {
 			break
 		}
-		found := prices.try(ctx, p, best, how, rng)
+		found := prices.planAtPrice(ctx, p, best, how, rng)
 		tooDear := p.RankOf(found).Compare(most) > 0
-		if !tooDear && turnaround(p, found) < turnaround(p, best) {
+		if !tooDear && totalTurnaround(p, found) < totalTurnaround(p, best) {
 			best = found
 		}
 		prices.next(tooDear)

@@ -57,8 +57,8 @@ const (
 	narrow = 1e-9
 )
 
-// noItem returns the index of the stand-in for "no task".
-func (s *gpuSchedule) noItem() int32 { return int32(len(s.items) - 1) }
+// dummyItem returns the index of the stand-in for "no task".
+func (s *gpuSchedule) dummyItem() int32 { return int32(len(s.items) - 1) }
 
 // fitTo returns how GPU g would do with one task less and another one more if all
 // had to end by end. ok is false when that time or some due time is missed at
@@ -121,7 +121,7 @@ func (f *gpuFit) interpolate(cost, dearer, longer, lower, upper float64) {
 func (s *gpuSchedule) onTime(g *gpu, minus, plus int32, n int, frac float64) bool {
 	now := 0.0
 	pending := plus
-	if plus == s.noItem() {
+	if plus == s.dummyItem() {
 		pending = -1
 	}
 	for _, i := range g.tasks {

@@ -52,8 +52,8 @@ func (t *trial) touch(node int32) {
 	t.count++
 }
 
-// before returns the list of a node before the move.
-func (t *trial) before(node int32) []int32 {
+// listBefore returns the list of a node before the move.
+func (t *trial) listBefore(node int32) []int32 {
 	for k := range t.count {
 		if t.changed[k].node == node {
 			return t.changed[k].jobs
@@ -71,7 +71,7 @@ func (t *trial) set(i, node int32, more []int32, level int32) {
 		}
 	}
 	t.formerJobs = append(t.formerJobs, changedJob{i, t.l.jobs[i]})
-	t.l.set(i, node, more, min(max(level, 0), priceCount-1))
+	t.l.assign(i, node, more, min(max(level, 0), priceCount-1))
 }
 
 func (t *trial) setLevel(i, level int32) {
@@ -79,9 +79,9 @@ func (t *trial) setLevel(i, level int32) {
 	t.set(i, j.node, j.more, level)
 }
 
-// put makes some jobs that were on a node be on another one, at the levels that they
+// moveJobs makes some jobs that were on a node be on another one, at the levels that they
 // have. ok is false where a gang is there already.
-func (t *trial) put(jobs []int32, from, to int32) (ok bool) {
+func (t *trial) moveJobs(jobs []int32, from, to int32) (ok bool) {
 	for _, i := range jobs {
 		j := &t.l.jobs[i]
 		if j.more == nil {
@@ -102,12 +102,12 @@ func (t *trial) put(jobs []int32, from, to int32) (ok bool) {
 	return true
 }
 
-// isTaken times the nodes, and reports whether the move is taken.
-func (t *trial) isTaken() bool {
+// tryTake times the nodes, and reports whether the move is taken.
+func (t *trial) tryTake() bool {
 	l := t.l
 	for k := range t.count {
 		if l.nodes[t.changed[k].node].gangs > 0 {
-			return l.links.isTaken(t)
+			return l.links.tryTake(t)
 		}
 	}
 	a := &l.nodes[t.changed[0].node]

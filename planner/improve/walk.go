@@ -101,9 +101,9 @@ func (w *listAnnealing) canMove(jobs []int32, from, to *nodeList) bool {
 	return true
 }
 
-// end times the nodes, and undoes the move unless it is taken.
-func (w *listAnnealing) end() {
-	if !w.trial.isTaken() {
+// finishMove times the nodes, and undoes the move unless it is taken.
+func (w *listAnnealing) finishMove() {
+	if !w.trial.tryTake() {
 		w.trial.undo()
 	}
 }
@@ -111,7 +111,7 @@ func (w *listAnnealing) end() {
 func (w *listAnnealing) retime(i int32) {
 	w.trial.begin(w.l.jobs[i].node)
 	w.trial.setLevel(i, w.nearbyLevel(i))
-	w.end()
+	w.finishMove()
 }
 
 // nodeOf returns one of the nodes of a job.
@@ -151,7 +151,7 @@ func (w *listAnnealing) shiftLevelsAround(i int32) {
 	node := w.nodeOf(i)
 	w.trial.begin(node)
 	w.shiftLevels(node, w.randomStep(2))
-	w.end()
+	w.finishMove()
 }
 
 // shiftLevels changes the levels of a node's first jobs, or of some that follow each other.
@@ -169,16 +169,16 @@ func (w *listAnnealing) shiftLevels(node, step int32) {
 	}
 }
 
-// endWithLevels is end; before, every fourth time one of the nodes goes slower and the
+// finishMoveWithLevels is end; before, every fourth time one of the nodes goes slower and the
 // other one faster.
-func (w *listAnnealing) endWithLevels() {
+func (w *listAnnealing) finishMoveWithLevels() {
 	if w.rng.IntN(4) == 0 {
 		step := w.randomStep(2)
 		a, b := w.trial.changed[0].node, w.trial.changed[1].node
 		w.shiftLevels(a, step)
 		w.shiftLevels(b, -step)
 	}
-	w.end()
+	w.finishMove()
 }
 
 // shift moves a job to another turn of its node.
@@ -195,7 +195,7 @@ func (w *listAnnealing) shift(i int32) {
 	}
 	w.trial.begin(node)
 	n.jobs = slices.Insert(slices.Delete(n.jobs, from, from+1), to, i)
-	w.end()
+	w.finishMove()
 }
 
 // drawTarget draws another node for a job, and a turn there: as far on as the job is, or
@@ -219,14 +219,14 @@ func (w *listAnnealing) move(i int32) {
 	w.trial.begin(from, to)
 	a.jobs = slices.Delete(a.jobs, turn, turn+1)
 	b.jobs = slices.Insert(b.jobs, place, i)
-	if !w.trial.put(b.jobs[place:place+1], from, to) {
+	if !w.trial.moveJobs(b.jobs[place:place+1], from, to) {
 		w.trial.undo()
 		return
 	}
 	if w.rng.IntN(2) == 0 {
 		w.trial.setLevel(i, w.nearbyLevel(i))
 	}
-	w.endWithLevels()
+	w.finishMoveWithLevels()
 }
 
 func (w *listAnnealing) swap(i int32) {
@@ -244,7 +244,7 @@ func (w *listAnnealing) swap(i int32) {
 	x, y := slices.Index(a.jobs, i), slices.Index(b.jobs, k)
 	a.jobs[x], b.jobs[y] = k, i
 	levelI, levelK := l.jobs[i].level, l.jobs[k].level
-	if !w.trial.put(a.jobs[x:x+1], to, from) || !w.trial.put(b.jobs[y:y+1], from, to) {
+	if !w.trial.moveJobs(a.jobs[x:x+1], to, from) || !w.trial.moveJobs(b.jobs[y:y+1], from, to) {
 		w.trial.undo()
 		return
 	}
@@ -252,7 +252,7 @@ func (w *listAnnealing) swap(i int32) {
 		w.trial.setLevel(i, levelK)
 		w.trial.setLevel(k, levelI)
 	}
-	w.endWithLevels()
+	w.finishMoveWithLevels()
 }
 
 // crossover exchanges what two nodes run from some turn on.
@@ -263,13 +263,13 @@ func (w *listAnnealing) crossover(i int32) {
 		return
 	}
 	w.trial.begin(from, to)
-	a.jobs = append(a.jobs[:turn], w.trial.before(to)[place:]...)
-	b.jobs = append(b.jobs[:place], w.trial.before(from)[turn:]...)
-	if !w.trial.put(a.jobs[turn:], to, from) || !w.trial.put(b.jobs[place:], from, to) {
+	a.jobs = append(a.jobs[:turn], w.trial.listBefore(to)[place:]...)
+	b.jobs = append(b.jobs[:place], w.trial.listBefore(from)[turn:]...)
+	if !w.trial.moveJobs(a.jobs[turn:], to, from) || !w.trial.moveJobs(b.jobs[place:], from, to) {
 		w.trial.undo()
 		return
 	}
-	w.endWithLevels()
+	w.finishMoveWithLevels()
 }
 
 // exchange puts a job in place of several of another node that take about as long,
@@ -286,17 +286,17 @@ func (w *listAnnealing) exchange(i int32) {
 	for ; until < len(b.jobs) && seconds > 0; until++ {
 		k := b.jobs[until]
 		m := w.l.menu(k, a.class)
-		seconds -= m.used() * m.time[w.l.jobs[k].level]
+		seconds -= m.gpusUsed() * m.time[w.l.jobs[k].level]
 	}
 	if !w.canMove(b.jobs[place:until], b, a) {
 		return
 	}
 	w.trial.begin(from, to)
-	a.jobs = slices.Replace(a.jobs, turn, turn+1, w.trial.before(to)[place:until]...)
+	a.jobs = slices.Replace(a.jobs, turn, turn+1, w.trial.listBefore(to)[place:until]...)
 	b.jobs = slices.Replace(b.jobs, place, until, i)
-	if !w.trial.put(a.jobs[turn:turn+until-place], to, from) || !w.trial.put(b.jobs[place:place+1], from, to) {
+	if !w.trial.moveJobs(a.jobs[turn:turn+until-place], to, from) || !w.trial.moveJobs(b.jobs[place:place+1], from, to) {
 		w.trial.undo()
 		return
 	}
-	w.endWithLevels()
+	w.finishMoveWithLevels()
 }

@@ -282,8 +282,8 @@ func (j *joiner) canShare(model string) bool {
 	})
 }
 
-// respond returns the response to a job's own coefficients.
-func (h *Hardware) respond(p dvfsmodel.Params) dvfsmodel.Response {
+// responseTo returns the response to a job's own coefficients.
+func (h *Hardware) responseTo(p dvfsmodel.Params) dvfsmodel.Response {
 	if h.Table != nil {
 		return &dvfsmodel.Discrete{Params: p, Table: h.Table, At: h.Default}
 	}

@@ -58,7 +58,7 @@ func (k *knownRun) energy() dvfsmodel.Joule {
 // knownRuns returns what is known of a job on each GPU model that it may run on, by name.
 // Those of which nobody knows how long it takes there are left out.
 func (j *joiner) knownRuns(job *queue.Job) ([]knownRun, error) {
-	if err := j.resolve(job); err != nil {
+	if err := j.resolveModels(job); err != nil {
 		return nil, err
 	}
 	var all []knownRun
@@ -339,7 +339,7 @@ func (j *joiner) option(job *queue.Job, k *knownRun) (planner.Option, error) {
 	}
 	switch m := job.Model; {
 	case m != nil:
-		o.Response = k.hardware.respond(*m)
+		o.Response = k.hardware.responseTo(*m)
 	case k.response != nil:
 		o.Response = dvfsmodel.ScaledTo(k.response, k.time, k.power)
 		if k.power == k.response.Default().Power {
@@ -360,8 +360,8 @@ func (j *joiner) option(job *queue.Job, k *knownRun) (planner.Option, error) {
 	return o, nil
 }
 
-// resolve finds the names of the GPU models that the job names: by an alias, too.
-func (j *joiner) resolve(job *queue.Job) error {
+// resolveModels finds the names of the GPU models that the job names: by an alias, too.
+func (j *joiner) resolveModels(job *queue.Job) error {
 	j.measuredOn, j.measured = job.RuntimeModel, j.measured[:0]
 	var err error
 	if job.RuntimeModel != "" && job.RuntimeModel != queue.AnyModel {

@@ -51,8 +51,8 @@ func (s *classSchedule) sumUp() {
 	}
 }
 
-// set makes the schedule like another one.
-func (s *classSchedule) set(from *classSchedule) {
+// copyFrom makes the schedule like another one.
+func (s *classSchedule) copyFrom(from *classSchedule) {
 	if s.curves == nil {
 		s.curves = make([]capacityProfile, len(from.curves))
 	}
@@ -62,8 +62,8 @@ func (s *classSchedule) set(from *classSchedule) {
 	}
 }
 
-// pass lets time pass in which nothing starts.
-func (s *classSchedule) pass(until float64) {
+// advance lets time pass in which nothing starts.
+func (s *classSchedule) advance(until float64) {
 	for class := range s.curves {
 		s.curves[class].dropBefore(until)
 	}
@@ -108,9 +108,9 @@ func (s *classSchedule) sparesReserved(p *pair) bool {
 	return s.curves[p.class].isFree(p.GPUs, s.heldSeconds(p))
 }
 
-// longest returns how long tasks of a class may run at most, from now on so many GPUs, to leave what is
+// longestRun returns how long tasks of a class may run at most, from now on so many GPUs, to leave what is
 // reserved, as sparesReserved has it but for rounding upwards.
-func (s *classSchedule) longest(class int, gpus float64) float64 {
+func (s *classSchedule) longestRun(class int, gpus float64) float64 {
 	c := &s.curves[class]
 	for i := range c.at {
 		if c.free[i] < gpus-planner.ShareSlack {

@@ -39,7 +39,7 @@ func (c *Conservative) BookArrival(task int) float64 {
 			}})
 		}
 	}
-	c.booked.pass(c.v.Now)
+	c.booked.advance(c.v.Now)
 	best, step := c.booked.firstToStart(pairs)
 	if best == noPair {
 		return math.Inf(1)
@@ -69,7 +69,7 @@ func (c *Conservative) wakeDelay(p *pair, start float64) (delay float64) {
 
 // BookRunning books a task that runs already.
 func (c *Conservative) BookRunning(class int, gpus, end float64) {
-	c.booked.pass(c.v.Now)
+	c.booked.advance(c.v.Now)
 	if end > c.v.Now {
 		c.booked.curves[class].book(0, gpus, end-c.v.Now)
 	}

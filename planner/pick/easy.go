@@ -130,7 +130,7 @@ func (e *easy) nextPair() *pair {
 			continue
 		}
 		if e.reserved != nil {
-			longest = e.reserved.longest(l.class, l.gpus)
+			longest = e.reserved.longestRun(l.class, l.gpus)
 		}
 		if at, k := l.first(e.at, e.pair, longest); at < best || at == best && k < bestPair {
 			best, bestPair = at, k
@@ -190,8 +190,8 @@ type lineTask struct {
 // nodeNeed is cores and memory of a node, in GiB.
 type nodeNeed struct{ cpus, mem float64 }
 
-// nobody is the least of no tasks.
-func nobody() lineTask {
+// noTask is the least of no tasks.
+func noTask() lineTask {
 	return lineTask{time: math.Inf(1), need: nodeNeed{math.Inf(1), math.Inf(1)}}
 }
 
@@ -207,7 +207,7 @@ const lineBlock = 128
 
 func (l *gpuLine) add(t lineTask) {
 	if len(l.places)%lineBlock == 0 {
-		l.least = append(l.least, nobody())
+		l.least = append(l.least, noTask())
 	}
 	l.places = append(l.places, t)
 	l.least[len(l.least)-1].takeLeast(&t)
@@ -223,17 +223,17 @@ func (l *gpuLine) isRefused(n nodeNeed) bool {
 	return false
 }
 
-// from returns the index of the first task at a place of the queue or behind it.
-func (l *gpuLine) from(place int) int {
+// indexFrom returns the index of the first task at a place of the queue or behind it.
+func (l *gpuLine) indexFrom(place int) int {
 	i, _ := slices.BinarySearchFunc(l.places, place, func(t lineTask, place int) int { return t.place - place })
 	return i
 }
 
 func (l *gpuLine) remove(place int) {
-	i := l.from(place)
+	i := l.indexFrom(place)
 	l.places[i].time = math.Inf(1)
 	block := i / lineBlock
-	l.least[block] = nobody()
+	l.least[block] = noTask()
 	for k := block * lineBlock; k < min(len(l.places), (block+1)*lineBlock); k++ {
 		l.least[block].takeLeast(&l.places[k])
 	}
@@ -242,7 +242,7 @@ func (l *gpuLine) remove(place int) {
 // first returns the place of the first task, from a pair of one place on, that runs no longer than some
 // seconds and of which no like was refused.
 func (l *gpuLine) first(place, pair int, longest float64) (at, of int) {
-	for i := l.from(place); i < len(l.places); i++ {
+	for i := l.indexFrom(place); i < len(l.places); i++ {
 		b := &l.least[i/lineBlock]
 		if b.time > longest || math.IsInf(b.time, 1) || l.isRefused(b.need) {
 			i = (i/lineBlock+1)*lineBlock - 1

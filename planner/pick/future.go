@@ -46,7 +46,7 @@ const (
 
 func newRollout(how Lookahead, total []float64, age *residualTimes) rollout {
 	return rollout{
-		opts: how, plan: newTentativePlan(total, age), rng: rngOf(how.Seed), age: age,
+		opts: how, plan: newTentativePlan(total, age), rng: newRand(how.Seed), age: age,
 		rooms: make([]float64, len(total)), saved: make([]float64, len(total)),
 	}
 }
@@ -60,7 +60,7 @@ func (f *rollout) learn(arrival float64, pairs []pair) {
 	}
 	if len(f.seen.arrival) < mostSeen {
 		f.total, f.kWh, f.learned = f.total+pairs[0].Time, f.kWh+pairs[0].kWh(), f.learned+1
-		f.seen.add(f.plan.classes, arrival, pairs, f.perKWh())
+		f.seen.add(f.plan.classes, arrival, pairs, f.secondsPerKWh())
 		f.noteSavings(pairs)
 	}
 	window := recentRuns * f.meanRunTime()
@@ -100,8 +100,8 @@ func (f *rollout) setDelayPrices(d *tentativePlan, now float64) {
 
 func (f *rollout) meanRunTime() float64 { return f.total / f.learned }
 
-// perKWh returns what a kWh is worth, in seconds of waiting: see [Lookahead].
-func (f *rollout) perKWh() float64 {
+// secondsPerKWh returns what a kWh is worth, in seconds of waiting: see [Lookahead].
+func (f *rollout) secondsPerKWh() float64 {
 	if f.opts.PerKWh == 0 && f.kWh > 0 {
 		return f.opts.Weight * f.total / f.kWh
 	}
@@ -135,9 +135,9 @@ const (
 	decisiveSigmas  = 2.5
 )
 
-// best returns the choice that costs least; ok is false when waiting does. Items of
+// bestChoice returns the choice that costs least; ok is false when waiting does. Items of
 // the draft are the residents, and the waiting tasks after them.
-func (f *rollout) best(
+func (f *rollout) bestChoice(
 	from *tentativePlan, now float64, free []float64, residents int, waiting []int, choices []pair,
 ) (best pair, ok bool) {
 	f.begin(from)

@@ -56,13 +56,13 @@ func (q *largest) compare(a, b int) int {
 	case later:
 		return 1
 	}
-	sGPUs, sCPUs := size(s)
-	tGPUs, tCPUs := size(t)
+	sGPUs, sCPUs := taskSize(s)
+	tGPUs, tCPUs := taskSize(t)
 	return cmp.Or(cmp.Compare(tGPUs, sGPUs), cmp.Compare(tCPUs, sCPUs), byArrival)
 }
 
-// size returns the GPUs that a task asks for at most, and its CPUs for each of them.
-func size(t *planner.Task) (gpus, cpus float64) {
+// taskSize returns the GPUs that a task asks for at most, and its CPUs for each of them.
+func taskSize(t *planner.Task) (gpus, cpus float64) {
 	for i := range t.Options {
 		gpus = max(gpus, float64(t.Options[i].GPUs)*t.Share)
 	}

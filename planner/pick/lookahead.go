@@ -106,7 +106,7 @@ func (q *lookahead) choose() (best pair, ok bool) {
 		return q.nextPlanned()
 	}
 	q.fillPlan()
-	return q.rollout.best(&q.plan, q.v.Now, q.free, len(q.running), q.waiting, choices)
+	return q.rollout.bestChoice(&q.plan, q.v.Now, q.free, len(q.running), q.waiting, choices)
 }
 
 // startable appends the pairs of a task that could start now and are like none
@@ -155,13 +155,13 @@ func (q *lookahead) fillPlan() {
 	d.line, d.running = d.line[:0], d.running[:0]
 	for i := range q.running {
 		r := &q.running[i]
-		d.items.add(d.classes, q.v.Problem.Tasks[r.pair.task].Arrival, []pair{r.pair}, q.rollout.perKWh())
+		d.items.add(d.classes, q.v.Problem.Tasks[r.pair.task].Arrival, []pair{r.pair}, q.rollout.secondsPerKWh())
 		d.running = append(d.running, plannedRunning{
 			item: int32(i), class: int32(r.pair.class), start: r.start,
 		})
 	}
 	for _, task := range q.waiting[:min(len(q.waiting), q.window)] {
-		d.items.add(d.classes, q.v.Problem.Tasks[task].Arrival, q.pairsOf[task], q.rollout.perKWh())
+		d.items.add(d.classes, q.v.Problem.Tasks[task].Arrival, q.pairsOf[task], q.rollout.secondsPerKWh())
 		d.enqueue(int32(len(d.items.arrival) - 1))
 	}
 }

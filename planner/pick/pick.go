@@ -49,7 +49,7 @@ func FCFS(v *planner.View, _ planner.Placer) planner.Picker {
 // EDF offers the task with the earliest due time first; equal ones in input
 // order.
 func EDF(v *planner.View, _ planner.Placer) planner.Picker {
-	return &batchQueue{sort: func(batch []int) { planner.SortByKey(batch, dueOf(v)) }}
+	return &batchQueue{sort: func(batch []int) { planner.SortByKey(batch, dueKey(v)) }}
 }
 
 // DeadlineFirst returns the order of the EDL paper. While GPUs are placed one by one
@@ -57,13 +57,13 @@ func EDF(v *planner.View, _ planner.Placer) planner.Picker {
 // in input order, for each needs a GPU of its own; then the others, earliest
 // due time first. Later batches come in EDF order.
 func DeadlineFirst(v *planner.View, _ planner.Placer) planner.Picker {
-	return deadlineFirst(v, func(rest []int) { planner.SortByKey(rest, dueOf(v)) })
+	return deadlineFirst(v, func(rest []int) { planner.SortByKey(rest, dueKey(v)) })
 }
 
 // LongestFirst is DeadlineFirst with the others by falling run time, equal ones
 // by due time: the order of LPT-FF.
 func LongestFirst(v *planner.View, _ planner.Placer) planner.Picker {
-	due := dueOf(v)
+	due := dueKey(v)
 	return deadlineFirst(v, func(rest []int) {
 		planner.SortByKey(rest, due)
 		planner.SortByKey(rest, func(task int) float64 { return -shortestWanted(v, task) })
@@ -75,7 +75,7 @@ func LongestFirst(v *planner.View, _ planner.Placer) planner.Picker {
 func deadlineFirst(v *planner.View, sortRest func([]int)) *batchQueue {
 	return &batchQueue{sort: func(batch []int) {
 		if v.Now > 0 {
-			planner.SortByKey(batch, dueOf(v))
+			planner.SortByKey(batch, dueKey(v))
 			return
 		}
 		prior := planner.MoveToFront(batch, v.IsDeadlinePrior)
@@ -95,7 +95,7 @@ func shortestWanted(v *planner.View, task int) float64 {
 	return shortest
 }
 
-// dueOf returns the key by which tasks are in EDF order.
-func dueOf(v *planner.View) func(int) float64 {
+// dueKey returns the key by which tasks are in EDF order.
+func dueKey(v *planner.View) func(int) float64 {
 	return func(task int) float64 { return v.Problem.Tasks[task].Due }
 }

@@ -87,11 +87,11 @@ func (q *posted) surplus(p *pair, now float64) float64 {
 		energy = p.kWh() / least
 	}
 	bid := q.opts.Base + q.opts.PerDay*(now-q.v.Problem.Tasks[p.task].Arrival)/day - energy
-	return bid - q.opts.Price*math.Pow(q.usageWith(p), q.opts.Steepness)*p.work()/q.scale()
+	return bid - q.opts.Price*math.Pow(q.usageWith(p), q.opts.Steepness)*p.work()/q.usualWork()
 }
 
-// scale returns the GPU-seconds of a usual task: see [PostedPrice.Scale].
-func (q *posted) scale() float64 {
+// usualWork returns the GPU-seconds of a usual task: see [PostedPrice.Scale].
+func (q *posted) usualWork() float64 {
 	if q.opts.Scale > 0 {
 		return q.opts.Scale
 	}

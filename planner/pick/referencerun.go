@@ -55,7 +55,7 @@ const (
 
 func newReferenceRun(v *planner.View, age *residualTimes) *referenceRun {
 	y := &referenceRun{
-		v: v, age: age, rng: rngOf(planner.DefaultSeed), byTask: make(map[int]*referenceTask),
+		v: v, age: age, rng: newRand(planner.DefaultSeed), byTask: make(map[int]*referenceTask),
 	}
 	total := newClassUsage(v).total
 	for play := range y.ended {
@@ -102,7 +102,7 @@ func (y *referenceRun) play(now float64) {
 	y.stale = false
 	for play := range y.ended {
 		from, s := &y.ended[play], &y.played
-		s.set(&from.classSchedule)
+		s.copyFrom(&from.classSchedule)
 		s.last, s.longest = from.last, from.longest
 		for _, b := range y.tasks {
 			y.startTask(s, b, play, now)
@@ -128,7 +128,7 @@ func (y *referenceRun) forgetEnded() {
 
 // startTask starts a task: first come, first served.
 func (y *referenceRun) startTask(s *referencePlay, b *referenceTask, play int, now float64) {
-	s.pass(max(b.arrival, s.last))
+	s.advance(max(b.arrival, s.last))
 	i, step := s.firstToStart(b.pairs)
 	if i == noPair {
 		return // no class has as many GPUs in all

@@ -88,7 +88,7 @@ func (a *residualTimes) draw(rng *rand.Rand, predicted, age float64) float64 {
 // at again if nothing happens.
 const wakeAfter = 0.15
 
-// rngOf returns the random source of a run.
-func rngOf(seed uint64) *rand.Rand {
+// newRand returns the random source of a run.
+func newRand(seed uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, seed))
 }

@@ -34,10 +34,10 @@ const (
 // replan renews the plan for the tasks that wait, each for so long at most.
 func (r *fallbackPlan) replan(l *waitingLine, bound float64) {
 	r.free = newClassSchedule(&l.classUsage, r.age)
-	r.booked.set(r.free)
+	r.booked.copyFrom(r.free)
 	kept := r.carryOver(l)
 	if !kept {
-		r.booked.set(r.free)
+		r.booked.copyFrom(r.free)
 	}
 	for i := range r.starts {
 		b := &r.starts[i]
@@ -93,7 +93,7 @@ func (r *fallbackPlan) allowsStart(l *waitingLine, p *pair) bool {
 	if r.booked.sparesReserved(p) {
 		return true
 	}
-	r.tried.set(r.free)
+	r.tried.copyFrom(r.free)
 	r.tried.book(p, l.v.Now, 1)
 	return r.canAllStart(l, p.task)
 }
@@ -142,8 +142,8 @@ func (r *fallbackPlan) canPause(l *waitingLine, until float64) bool {
 	if !(until > l.v.Now) {
 		return false
 	}
-	r.tried.set(r.free)
-	r.tried.pass(until)
+	r.tried.copyFrom(r.free)
+	r.tried.advance(until)
 	if !r.canAllStart(l, noPair) {
 		return false
 	}

@@ -190,7 +190,7 @@ func (d *tentativePlan) setStart(now float64, free []float64) {
 // placeAll puts the tasks in turn where each costs least, unless a class is forced,
 // and tells what all of them cost. It stops when that exceeds a bound.
 func (d *tentativePlan) placeAll(now, bound float64) (cost float64) {
-	d.booked.set(&d.start)
+	d.booked.copyFrom(&d.start)
 	for i, item := range d.line[:min(len(d.line), maxPlaced)] {
 		least, best, when := math.Inf(1), int32(0), -1
 		for class := range int32(d.classes) {

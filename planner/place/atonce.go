@@ -34,7 +34,7 @@ func (p *atOnce) Opened(node int) {
 	}
 	k := &p.v.Problem.Cluster.Classes[p.v.Node(node).Class]
 	p.capacity[node] = freeCapacity{
-		isOn: true, free: planner.FirstGPUs(k.GPUs), cpus: infIfZero(k.CPUs), mem: infIfZero(k.MemGiB),
+		isOn: true, free: planner.FirstGPUs(k.GPUs), cpus: unlimitedIfZero(k.CPUs), mem: unlimitedIfZero(k.MemGiB),
 	}
 	if p.withFree == nil {
 		p.withFree = make([][planner.MaxGPUs + 1]int, len(p.v.Problem.Cluster.Classes))
@@ -42,8 +42,8 @@ func (p *atOnce) Opened(node int) {
 	p.withFree[p.v.Node(node).Class][k.GPUs]++
 }
 
-// infIfZero returns what there is of something that 0 doesn't limit.
-func infIfZero(x float64) float64 {
+// unlimitedIfZero returns what there is of something that 0 doesn't limit.
+func unlimitedIfZero(x float64) float64 {
 	if x == 0 {
 		return math.Inf(1)
 	}
@@ -125,7 +125,7 @@ func (r *freeCapacity) gpusFor(t *planner.Task, option int) (set planner.GPUSet,
 
 func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
 	if p.v.Problem.Tasks[task].IsGang() {
-		return gangNow(p.v, task, p)
+		return startGangNow(p.v, task, p)
 	}
 	var best planner.Placement
 	least, suits := math.Inf(1), false
@@ -143,13 +143,13 @@ func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
 		if !ok {
 			continue
 		}
-		start := startOn(p.v, task, class, node)
+		start := earliestStartOn(p.v, task, class, node)
 		q, room, why := quoteOrFastest(p.v, task, option, class, start, planner.PlaceSoonest)
 		if cost := taskCost(p.v.Problem, task, option, class, &q); cost < least {
-			least, best = cost, placement(node, class, option, gpus, start, &q, room, why)
+			least, best = cost, newPlacement(node, class, option, gpus, start, &q, room, why)
 		}
 	}
-	return best, startNow(p.v, task, !math.IsInf(least, 1), suits)
+	return best, verdictNow(p.v, task, !math.IsInf(least, 1), suits)
 }
 
 func (p *atOnce) canUseClass(_, _ int) bool { return true }

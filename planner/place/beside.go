@@ -94,7 +94,7 @@ func (p *colocate) freeGPUsFor(task, node, option int) (set planner.GPUSet, free
 
 func (p *colocate) Place(task int) (planner.Placement, planner.Verdict) {
 	if p.v.Problem.Tasks[task].IsGang() {
-		return gangNow(p.v, task, p)
+		return startGangNow(p.v, task, p)
 	}
 	alone, find := p.v.Problem.Tasks[task].Profile == nil, p.choose
 	if alone {
@@ -131,8 +131,8 @@ func (p *colocate) hasRoom(task, node int, used hostUse) bool {
 		return false
 	}
 	nodes := float64(t.Options[option].NodeCount())
-	return t.CPUs/nodes+used.cpus <= infIfZero(k.CPUs)+roundOff &&
-		t.MemGiB/nodes+used.mem <= infIfZero(k.MemGiB)+roundOff
+	return t.CPUs/nodes+used.cpus <= unlimitedIfZero(k.CPUs)+roundOff &&
+		t.MemGiB/nodes+used.mem <= unlimitedIfZero(k.MemGiB)+roundOff
 }
 
 // choose returns the node and the GPUs that the rule chooses among nodes with room. The
@@ -267,10 +267,10 @@ func (p *colocate) unusedGPUs(node int) (free planner.GPUSet) {
 func (p *colocate) placement(task, node int, gpus planner.GPUSet, shared bool) planner.Placement {
 	class := p.v.Node(node).Class
 	option := p.v.Option(task, class)
-	start := startOn(p.v, task, class, node)
+	start := earliestStartOn(p.v, task, class, node)
 	q, room, why := quoteOrFastest(p.v, task, option, class, start, planner.PlaceSoonest)
 	if !shared {
-		return placement(node, class, option, gpus, start, &q, room, why)
+		return newPlacement(node, class, option, gpus, start, &q, room, why)
 	}
 	q.Point = p.v.Problem.Tasks[task].Options[option].Response.Default()
 	q.Clocks, q.Want = planner.ClocksAdapted, q.Point.Time
@@ -281,7 +281,7 @@ func (p *colocate) placement(task, node int, gpus planner.GPUSet, shared bool) p
 			why = planner.PlaceBeside
 		}
 	}
-	pl := placement(node, class, option, gpus, start, &q, room, why)
+	pl := newPlacement(node, class, option, gpus, start, &q, room, why)
 	pl.Shared = true
 	return pl
 }

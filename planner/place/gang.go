@@ -11,7 +11,7 @@ import (
 // A task on several nodes, a gang, starts on all of them at once and at the same
 // clocks. Every Place stage of this package puts it where enough nodes of one class
 // are free together, whatever its rule for tasks of one node: those that book GPUs
-// ahead by [placeGang], those that start tasks at once by [gangNow].
+// ahead by [placeGang], those that start tasks at once by [startGangNow].
 
 // gangNode is what a node has for a gang, or for a task of one node among them.
 type gangNode struct {
@@ -113,7 +113,7 @@ func placeTogether(
 		start = max(start, spots[i].start)
 	}
 	q, room, why := quoteOrFastest(v, task, option, class, start, planner.PlaceTogether)
-	pl = placement(spots[0].node, class, option, spots[0].gpus, start, &q, room, why)
+	pl = newPlacement(spots[0].node, class, option, spots[0].gpus, start, &q, room, why)
 	for _, s := range spots[1:] {
 		pl.More = append(pl.More, planner.Part{Node: int32(s.node), GPUs: s.gpus})
 	}
@@ -152,10 +152,10 @@ type capacityNow interface {
 	freeGPUsFor(task, node, option int) (gpus planner.GPUSet, free int, ok bool)
 }
 
-// gangNow starts a gang at once on the nodes of the class where it costs least, or
+// startGangNow starts a gang at once on the nodes of the class where it costs least, or
 // leaves it waiting. It takes nodes that are on first, those with the fewest GPUs
 // left.
-func gangNow(v *planner.View, task int, r capacityNow) (planner.Placement, planner.Verdict) {
+func startGangNow(v *planner.View, task int, r capacityNow) (planner.Placement, planner.Verdict) {
 	var best planner.Placement
 	least, suits := math.Inf(1), false
 	for class, option := range appendOptions(v, nil, task) {
@@ -173,13 +173,13 @@ func gangNow(v *planner.View, task int, r capacityNow) (planner.Placement, plann
 			least, best = cost, pl
 		}
 	}
-	return best, startNow(v, task, !math.IsInf(least, 1), suits)
+	return best, verdictNow(v, task, !math.IsInf(least, 1), suits)
 }
 
-// startNow returns the answer to an offer of a stage that starts tasks at once: where it
+// verdictNow returns the answer to an offer of a stage that starts tasks at once: where it
 // found a place, the task starts; where a class suits, or the task belongs to one, it
 // may wait for a place.
-func startNow(v *planner.View, task int, found, suits bool) planner.Verdict {
+func verdictNow(v *planner.View, task int, found, suits bool) planner.Verdict {
 	switch {
 	case found:
 		return planner.Start
@@ -199,7 +199,7 @@ func gangNodesNow(v *planner.View, task, option, class int, r capacityNow) []gan
 		}
 		if gpus, left, ok := r.freeGPUsFor(task, node, option); ok {
 			spots = append(spots, gangNode{
-				node: node, gpus: gpus, start: startOn(v, task, class, node),
+				node: node, gpus: gpus, start: earliestStartOn(v, task, class, node),
 				left: left,
 			})
 		}

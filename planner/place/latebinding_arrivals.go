@@ -33,7 +33,7 @@ func (s *arrivalStream) noteArrival(now, window, want float64) {
 	s.seen += want
 	s.windows[windowBin(window)] += want
 	if now > s.begun {
-		s.fade(now)
+		s.decay(now)
 		s.rate += want / (rateMemory * s.mean())
 		s.count += 1 / (rateMemory * s.mean())
 		s.last = now
@@ -53,8 +53,8 @@ func windowBin(window float64) int {
 
 func (s *arrivalStream) mean() float64 { return s.seen / max(1, s.tasks) }
 
-// fade lets rate and count forget as much as they do up to now.
-func (s *arrivalStream) fade(now float64) {
+// decay lets rate and count forget as much as they do up to now.
+func (s *arrivalStream) decay(now float64) {
 	f := math.Exp(-(now - s.at) / (rateMemory * s.mean()))
 	s.rate, s.count, s.at = s.rate*f, s.count*f, now
 }
@@ -65,16 +65,16 @@ func (s *arrivalStream) expectedRate(now float64) float64 {
 	if s.rate == 0 {
 		return 0
 	}
-	s.fade(now)
+	s.decay(now)
 	return s.rate * math.Exp(-silenceFade*(now-s.last)*s.count)
 }
 
 // expectedDuration returns how long the stream is expected to go on: as long as it has.
 func (s *arrivalStream) expectedDuration(now float64) float64 { return now - s.begun }
 
-// within returns the share of the work seen with a window of at most x seconds. Inside
+// shareWithin returns the share of the work seen with a window of at most x seconds. Inside
 // a bin it grows evenly.
-func (s *arrivalStream) within(x float64) float64 {
+func (s *arrivalStream) shareWithin(x float64) float64 {
 	if s.seen == 0 || x <= 0 {
 		return 0
 	}

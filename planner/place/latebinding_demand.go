@@ -68,7 +68,7 @@ func (h *lateBinding) dueWork(width float64) (due [bins]float64) {
 	arriving := h.arrivals.expectedRate(h.v.Now) * width
 	var share [bins]float64
 	for b := range bins {
-		share[b] = h.arrivals.within(width * float64(b+1))
+		share[b] = h.arrivals.shareWithin(width * float64(b+1))
 	}
 	stop := min(bins, int(math.Ceil(min(bins, h.arrivals.expectedDuration(h.v.Now)/width))))
 	waiting := 0.0

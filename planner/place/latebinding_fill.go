@@ -54,7 +54,7 @@ func (h *lateBinding) bestNode(j *deferredTask) (best *openNode, run float64) {
 		if r.freeCount == 0 || !r.keepsOpen {
 			continue
 		}
-		if t, waste := h.waste(j, r); waste < least {
+		if t, waste := h.leastWaste(j, r); waste < least {
 			best, run, least = r, t, waste
 		}
 	}
@@ -66,17 +66,17 @@ func (h *lateBinding) bestNode(j *deferredTask) (best *openNode, run float64) {
 func (h *lateBinding) bestTask(r *openNode) (best int, run, least float64) {
 	best, least = -1, math.Inf(1)
 	for i := range min(len(h.pool), shortlist) {
-		if t, waste := h.waste(&h.pool[i], r); waste < least {
+		if t, waste := h.leastWaste(&h.pool[i], r); waste < least {
 			best, run, least = i, t, waste
 		}
 	}
 	return best, run, least
 }
 
-// waste returns the least that a task costs on a free GPU of a node beyond what it
+// leastWaste returns the least that a task costs on a free GPU of a node beyond what it
 // takes at its own pace, joules, and the run time for it: its own, one that ends
 // with the node, or a shorter one beyond the node's end.
-func (h *lateBinding) waste(j *deferredTask, r *openNode) (run, least float64) {
+func (h *lateBinding) leastWaste(j *deferredTask, r *openNode) (run, least float64) {
 	least = math.Inf(1)
 	room, gap := j.timeBudget(h.v.Now), r.end-h.v.Now
 	if room < j.min {

@@ -71,7 +71,7 @@ func (h *lateBinding) planTail() (i int, ok bool) {
 	}
 	for k := range p.lanes {
 		if u := &p.lanes[k]; u.first >= 0 {
-			h.start(&h.pool[u.first], h.openNodes[u.row].node, u.gpu, p.aligned(k))
+			h.start(&h.pool[u.first], h.openNodes[u.row].node, u.gpu, p.alignedRunTime(k))
 			return u.first, true
 		}
 	}
@@ -154,9 +154,9 @@ func (p *tailPlan) addNode(j *deferredTask) {
 	p.ends = append(p.ends, start+j.want)
 }
 
-// aligned returns the run time of the first task of lane k. If it is the only one there
+// alignedRunTime returns the run time of the first task of lane k. If it is the only one there
 // it is stretched or shortened towards the end of the other GPUs of its node.
-func (p *tailPlan) aligned(k int) float64 {
+func (p *tailPlan) alignedRunTime(k int) float64 {
 	h, u := p.h, &p.lanes[k]
 	if u.tasks > 1 {
 		return u.run

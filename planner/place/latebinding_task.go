@@ -186,5 +186,5 @@ func (j *deferredTask) placementAt(
 	case pt.Time < want.Point.Time*(1-same):
 		q.Clocks, room = planner.ClocksShrunk, pt.Time
 	}
-	return placement(node, 0, int(j.option), planner.GPUSet(1)<<uint(gpu), start, &q, room, why)
+	return newPlacement(node, 0, int(j.option), planner.GPUSet(1)<<uint(gpu), start, &q, room, why)
 }

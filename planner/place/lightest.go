@@ -70,7 +70,7 @@ func (l *lightest) Place(task int) (planner.Placement, planner.Verdict) {
 	if l.v.Now == 0 && want.Clocks == planner.ClocksDeadline {
 		return l.openFresh(task)
 	}
-	gpu, found := l.top()
+	gpu, found := l.freestGPU()
 	if !found {
 		return l.openFresh(task)
 	}
@@ -78,11 +78,11 @@ func (l *lightest) Place(task int) (planner.Placement, planner.Verdict) {
 	room := l.v.Problem.Tasks[task].TimeBudgetFrom(start)
 	if want.Point.Time <= room {
 		node, set := l.nodeOf(gpu)
-		return placement(node, class, option, set, start, want, room, planner.PlaceLightest), planner.Start
+		return newPlacement(node, class, option, set, start, want, room, planner.PlaceLightest), planner.Start
 	}
 	if q, fits := l.v.Tuner.Fit(task, option, class, *want, room); fits {
 		node, set := l.nodeOf(gpu)
-		return placement(node, class, option, set, start, &q, room, planner.PlaceLightest), planner.Start
+		return newPlacement(node, class, option, set, start, &q, room, planner.PlaceLightest), planner.Start
 	}
 	return l.openFresh(task)
 }
@@ -92,15 +92,15 @@ func (l *lightest) openFresh(task int) (planner.Placement, planner.Verdict) {
 	if pl, ok := onFreshNodeOfClass(l.v, task, 0); ok {
 		return pl, planner.Start
 	}
-	gpu, found := l.top()
+	gpu, found := l.freestGPU()
 	if !found {
 		return placeAsLastResort(l.v, task)
 	}
 	option := l.v.Option(task, 0)
 	start := l.v.StartFor(task, l.v.FreeFrom(gpu))
-	if q, room, ok := quote(l.v, task, option, 0, start); ok {
+	if q, room, ok := askQuote(l.v, task, option, 0, start); ok {
 		node, set := l.nodeOf(gpu)
-		return placement(node, 0, option, set, start, &q, room, planner.PlaceForced), planner.Start
+		return newPlacement(node, 0, option, set, start, &q, room, planner.PlaceForced), planner.Start
 	}
 	return placeAsLastResort(l.v, task)
 }
@@ -112,8 +112,8 @@ func (l *lightest) nodeOf(gpu int) (node int, set planner.GPUSet) {
 	return node, 1 << uint(gpu-first)
 }
 
-// top returns the GPU that is free first and whose node is on.
-func (l *lightest) top() (gpu int, ok bool) {
+// freestGPU returns the GPU that is free first and whose node is on.
+func (l *lightest) freestGPU() (gpu int, ok bool) {
 	for _, e := range l.opened {
 		l.heap.Add(e)
 	}

@@ -61,7 +61,7 @@ func (m *marginal) tryFresh(task, class int) {
 	p := m.v.Problem
 	k := &p.Cluster.Classes[class]
 	start := m.v.StartOnNew(task, class)
-	q, room, ok := quote(m.v, task, option, class, start)
+	q, room, ok := askQuote(m.v, task, option, class, start)
 	if !ok {
 		return
 	}
@@ -74,7 +74,7 @@ func (m *marginal) tryFresh(task, class int) {
 	}
 	if cost < m.least {
 		m.least = cost
-		m.cheap = placement(-1, class, option, planner.FirstGPUs(gpus), start, &q, room, planner.PlaceOpened)
+		m.cheap = newPlacement(-1, class, option, planner.FirstGPUs(gpus), start, &q, room, planner.PlaceOpened)
 	}
 }
 
@@ -112,7 +112,7 @@ func (m *marginal) try(
 		least-idleCost(m.v, class)*want.Point.Time >= m.least {
 		return // clocks for less room cost more still
 	}
-	q, room, ok := quote(m.v, task, option, class, start)
+	q, room, ok := askQuote(m.v, task, option, class, start)
 	if !ok {
 		return
 	}
@@ -120,7 +120,7 @@ func (m *marginal) try(
 		q.Point.Time, end)
 	if cost < m.least {
 		m.least = cost
-		m.cheap = placement(node, class, option, gpus, start, &q, room, planner.PlaceMarginal)
+		m.cheap = newPlacement(node, class, option, gpus, start, &q, room, planner.PlaceMarginal)
 	}
 }
 

@@ -42,17 +42,17 @@ func onFreshNodeOfClass(v *planner.View, task, class int) (pl planner.Placement,
 	gpus, start := planner.FirstGPUs(count), v.StartOnNew(task, class)
 	room := t.TimeBudgetFrom(start)
 	if known && want.Point.Time <= room {
-		return placement(-1, class, option, gpus, start, want, room, planner.PlaceOpened), true
+		return newPlacement(-1, class, option, gpus, start, want, room, planner.PlaceOpened), true
 	}
 	if q, fits := v.Tuner.Want(task, option, class, room); fits {
-		return placement(-1, class, option, gpus, start, &q, room, planner.PlaceOpened), true
+		return newPlacement(-1, class, option, gpus, start, &q, room, planner.PlaceOpened), true
 	}
 	return pl, false
 }
 
-// quote asks Tune for clocks that meet the due time from a start on, by force
+// askQuote asks Tune for clocks that meet the due time from a start on, by force
 // if the room is shorter than the task wants.
-func quote(v *planner.View, task, option, class int, start float64) (q planner.Quote, room float64, ok bool) {
+func askQuote(v *planner.View, task, option, class int, start float64) (q planner.Quote, room float64, ok bool) {
 	room = v.Problem.Tasks[task].TimeBudgetFrom(start)
 	if want, _, known := v.Want(task, class); known && want.Point.Time <= room {
 		return *want, room, true
@@ -66,16 +66,16 @@ func quote(v *planner.View, task, option, class int, start float64) (q planner.Q
 func quoteOrFastest(
 	v *planner.View, task, option, class int, start float64, inTime planner.PlaceReason,
 ) (q planner.Quote, room float64, why planner.PlaceReason) {
-	q, room, ok := quote(v, task, option, class, start)
+	q, room, ok := askQuote(v, task, option, class, start)
 	if !ok {
 		return v.Tuner.Fastest(task, option, class), room, planner.PlaceLate
 	}
 	return q, room, inTime
 }
 
-// startOn returns the earliest start of a task on a node that has room now, or, with -1, on one of
+// earliestStartOn returns the earliest start of a task on a node that has room now, or, with -1, on one of
 // the class that is off.
-func startOn(v *planner.View, task, class, node int) float64 {
+func earliestStartOn(v *planner.View, task, class, node int) float64 {
 	if node < 0 || !v.Node(node).On {
 		return v.StartOnNew(task, class)
 	}
@@ -123,9 +123,9 @@ func waitCost(v *planner.View, task, option int, start float64) float64 {
 	return v.Problem.WaitWeight * float64(t.Options[option].GPUs) * t.Share * (start - t.Arrival)
 }
 
-// placement returns a place with the clocks of a quote, and why both were chosen; room is
+// newPlacement returns a place with the clocks of a quote, and why both were chosen; room is
 // the time that there was for the run, seconds.
-func placement(
+func newPlacement(
 	node, class, option int, gpus planner.GPUSet, start float64, q *planner.Quote, room float64,
 	why planner.PlaceReason,
 ) planner.Placement {
@@ -148,11 +148,11 @@ func placeAsLastResort(v *planner.View, task int) (planner.Placement, planner.Ve
 	cheapest, earliest := math.Inf(1), math.Inf(1)
 	fastest := make([]planner.Quote, len(v.Problem.Cluster.Classes)) // by class, once asked for
 	eachPlace(v, task, func(node, class, option int, gpus planner.GPUSet, start float64) {
-		if q, room, ok := quote(v, task, option, class, start); ok {
+		if q, room, ok := askQuote(v, task, option, class, start); ok {
 			if cost := taskCost(v.Problem, task, option, class, &q); cost < cheapest ||
 				cost == cheapest && freeBefore(v, node, gpus, &forced) {
 				cheapest = cost
-				forced = placement(node, class, option, gpus, start, &q, room, planner.PlaceForced)
+				forced = newPlacement(node, class, option, gpus, start, &q, room, planner.PlaceForced)
 			}
 		}
 		q := &fastest[class]
@@ -161,7 +161,7 @@ func placeAsLastResort(v *planner.View, task int) (planner.Placement, planner.Ve
 		}
 		if end := start + q.Point.Time; end < earliest || end == earliest && freeBefore(v, node, gpus, &late) {
 			earliest = end
-			late = placement(node, class, option, gpus, start, q,
+			late = newPlacement(node, class, option, gpus, start, q,
 				v.Problem.Tasks[task].TimeBudgetFrom(start), planner.PlaceLate)
 		}
 	})

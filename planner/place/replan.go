@@ -209,12 +209,12 @@ func (p *replan) admitArrived() {
 		}
 		p.jobs[task] = j
 		p.byAge = append(p.byAge, j)
-		p.byWork, p.byLatest = inserted(p.byWork, j, compareWork), inserted(p.byLatest, j, compareLatest)
+		p.byWork, p.byLatest = insertSorted(p.byWork, j, compareWork), insertSorted(p.byLatest, j, compareLatest)
 	}
 	p.arrivedTasks = later
 }
 
-func inserted(list []*pendingTask, j *pendingTask, compare func(a, b *pendingTask) int) []*pendingTask {
+func insertSorted(list []*pendingTask, j *pendingTask, compare func(a, b *pendingTask) int) []*pendingTask {
 	i, _ := slices.BinarySearchFunc(list, j, compare)
 	return slices.Insert(list, i, j)
 }
@@ -234,7 +234,7 @@ func (p *replan) Place(task int) (planner.Placement, planner.Verdict) {
 		if node >= 0 {
 			why = planner.PlacePlanned
 		}
-		if start = max(start, startOn(p.v, task, d.choice.class, node)); i > 0 {
+		if start = max(start, earliestStartOn(p.v, task, d.choice.class, node)); i > 0 {
 			more = append(more, planner.Part{Node: int32(node), GPUs: d.parts[i].gpus})
 		}
 	}
@@ -243,7 +243,7 @@ func (p *replan) Place(task int) (planner.Placement, planner.Verdict) {
 		q.Clocks = planner.ClocksLate
 	}
 	first := d.parts[0]
-	pl := placement(p.plan.nodes[first.node].id, d.choice.class, d.choice.option, first.gpus, start,
+	pl := newPlacement(p.plan.nodes[first.node].id, d.choice.class, d.choice.option, first.gpus, start,
 		&q, room, why)
 	pl.More = more
 	return pl, planner.Start
@@ -261,7 +261,7 @@ func (p *replan) Committed(task int, a *planner.Assignment) {
 		p.holding.Committed(task, a)
 	}
 	if task == p.task {
-		p.opened(a)
+		p.noteOpened(a)
 		p.task = -1
 	}
 	j := p.jobs[task]
@@ -270,7 +270,7 @@ func (p *replan) Committed(task int, a *planner.Assignment) {
 			float64(a.GPUCount())*p.v.Problem.Tasks[task].Share, a.End)
 		return
 	}
-	j.pacing.started(j, a.End)
+	j.pacing.noteStart(j, a.End)
 	same := func(o *pendingTask) bool { return o == j }
 	p.byAge = slices.DeleteFunc(p.byAge, same)
 	p.byWork, p.byLatest = slices.DeleteFunc(p.byWork, same), slices.DeleteFunc(p.byLatest, same)
@@ -287,8 +287,8 @@ func (p *replan) Finished(task int, a *planner.Assignment) {
 	}
 }
 
-// opened notes which nodes were switched on for the task that has just started.
-func (p *replan) opened(a *planner.Assignment) {
+// noteOpened notes which nodes were switched on for the task that has just started.
+func (p *replan) noteOpened(a *planner.Assignment) {
 	parts := p.now.parts
 	for part := range a.Parts {
 		is := func(b bookedNode) bool { return p.plan.nodes[b.node].id == int(part.Node) }

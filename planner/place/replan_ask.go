@@ -59,7 +59,7 @@ func (p *replan) newPending(task int) *pendingTask {
 			size: float64(o.GPUs) * t.Share,
 		}
 		at, price := o.Response.Default(), p.v.Problem.ClassObjective(class)
-		c.quotes = p.clocks(task, option, class, p.opts.Stretch*at.Time)
+		c.quotes = p.quotesFor(task, option, class, p.opts.Stretch*at.Time)
 		for q := range c.quotes {
 			c.costs = append(c.costs, c.size*linearCost(&price, &c.quotes[q].Point))
 		}
@@ -72,7 +72,7 @@ func (p *replan) newPending(task int) *pendingTask {
 	if len(j.choices) > 0 {
 		j.defaultEnd = p.reference.BookArrival(task)
 		j.planned = j.defaultEnd
-		p.delays.arrived(j, longest)
+		p.delays.noteArrival(j, longest)
 	}
 	return j
 }
@@ -83,9 +83,9 @@ func linearCost(o *dvfsmodel.Objective, pt *dvfsmodel.Point) float64 {
 	return o.EnergyWeight*float64(pt.Energy) + o.TimeWeight*pt.Time
 }
 
-// clocks returns the quotes from the fastest to what the task wants within a run time and
+// quotesFor returns the quotes from the fastest to what the task wants within a run time and
 // its limit.
-func (p *replan) clocks(task, option, class int, longest float64) []planner.Quote {
+func (p *replan) quotesFor(task, option, class int, longest float64) []planner.Quote {
 	t := &p.v.Problem.Tasks[task]
 	limit := p.beliefs.within(t, t.Options[option].Response.Default().Time)
 	fastest := p.v.Tuner.Fastest(task, option, class)
@@ -116,12 +116,12 @@ func (p *replan) clocks(task, option, class int, longest float64) []planner.Quot
 	return append(quotes, slowest)
 }
 
-// latest returns when the task must start to be in time, at the fastest clocks.
-func (j *pendingTask) latest() float64 { return min(j.due, j.deadline) - j.shortest }
+// latestStart returns when the task must start to be in time, at the fastest clocks.
+func (j *pendingTask) latestStart() float64 { return min(j.due, j.deadline) - j.shortest }
 
 // compareLatest orders tasks by when they must start, equal ones by number.
 func compareLatest(a, b *pendingTask) int {
-	return cmp.Or(cmp.Compare(a.latest(), b.latest()), cmp.Compare(a.task, b.task))
+	return cmp.Or(cmp.Compare(a.latestStart(), b.latestStart()), cmp.Compare(a.task, b.task))
 }
 
 // compareWork orders tasks by what they take, equal ones by number.
@@ -129,11 +129,11 @@ func compareWork(a, b *pendingTask) int {
 	return cmp.Or(cmp.Compare(a.work, b.work), cmp.Compare(a.task, b.task))
 }
 
-func (s *delayAccount) arrived(j *pendingTask, time float64) {
+func (s *delayAccount) noteArrival(j *pendingTask, time float64) {
 	s.cost, s.time, s.tasks = s.cost+j.cost, s.time+time, s.tasks+1
 }
 
-func (s *pacing) started(j *pendingTask, end float64) {
+func (s *pacing) noteStart(j *pendingTask, end float64) {
 	if j.unpaced {
 		return
 	}
@@ -165,5 +165,5 @@ func (s *pacing) setPrice(now float64, waiting []*pendingTask, usual float64) {
 	}
 }
 
-// usual returns a part of what tasks cost a second at default clocks while they run.
-func (s *delayAccount) usual() float64 { return waitPrice * s.cost / s.time }
+// usualCost returns a part of what tasks cost a second at default clocks while they run.
+func (s *delayAccount) usualCost() float64 { return waitPrice * s.cost / s.time }

@@ -13,12 +13,12 @@ type nodeTurn struct {
 	at   float64
 }
 
-// together looks for the nodes of a class where a gang costs least. Of those that are free
+// tryGang looks for the nodes of a class where a gang costs least. Of those that are free
 // for it by a time it takes the ones that are on longest anyway, and it looks at each time
 // at which one more is free; in front of what is planned it takes nodes that are idle for
 // about as long.
-func (l *listScheduler) together(b *nodeRequest, best *reservation) {
-	gaps := l.behindAll(b)
+func (l *listScheduler) tryGang(b *nodeRequest, best *reservation) {
+	gaps := l.listFreeTimes(b)
 	slices.SortFunc(l.turns, compareTurns)
 	l.apt = l.apt[:0]
 	for i, next := range l.turns {
@@ -30,7 +30,7 @@ func (l *listScheduler) together(b *nodeRequest, best *reservation) {
 			l.apt = l.apt[:min(len(l.apt), b.choice.nodes)]
 		}
 		if last := i+1 == len(l.turns) || l.turns[i+1].at > next.at; last && len(l.apt) == b.choice.nodes {
-			l.trySet(b, l.apt, best)
+			l.tryTurns(b, l.apt, best)
 		}
 	}
 	if !gaps {
@@ -43,14 +43,14 @@ func (l *listScheduler) together(b *nodeRequest, best *reservation) {
 		case math.IsInf(until, 1): // nothing is planned on any: it was looked at
 			return
 		case until >= l.p.v.Now+b.choice.quotes[0].Point.Time:
-			l.trySet(b, l.turns[i:i+b.choice.nodes], best)
+			l.tryTurns(b, l.turns[i:i+b.choice.nodes], best)
 		}
 	}
 }
 
-// behindAll lists from when on each node of a class is free for a gang. It reports whether
+// listFreeTimes lists from when on each node of a class is free for a gang. It reports whether
 // one of them has idle GPUs in front of what is planned.
-func (l *listScheduler) behindAll(b *nodeRequest) (gaps bool) {
+func (l *listScheduler) listFreeTimes(b *nodeRequest) (gaps bool) {
 	l.turns = l.turns[:0]
 	fresh := b.choice.nodes
 	for n := range l.to.nodes {
@@ -62,7 +62,7 @@ func (l *listScheduler) behindAll(b *nodeRequest) (gaps bool) {
 			fresh--
 		}
 		gaps = gaps || node.gaps
-		free, _ := l.free(b, n)
+		free, _ := l.freeFrom(b, n)
 		l.turns = append(l.turns, nodeTurn{n, free})
 	}
 	return gaps
@@ -82,13 +82,13 @@ func (l *listScheduler) inFrontOfAll(b *nodeRequest) {
 	l.turns = kept
 }
 
-// trySet is [listScheduler.try] for the nodes of some turns.
-func (l *listScheduler) trySet(b *nodeRequest, turns []nodeTurn, best *reservation) {
+// tryTurns is [listScheduler.tryNodes] for the nodes of some turns.
+func (l *listScheduler) tryTurns(b *nodeRequest, turns []nodeTurn, best *reservation) {
 	l.set = l.set[:0]
 	for i := range turns {
 		l.set = append(l.set, turns[i].node)
 	}
-	l.try(b, l.set, best)
+	l.tryNodes(b, l.set, best)
 }
 
 func compareTurns(a, b nodeTurn) int {

@@ -55,7 +55,7 @@ type nodeRequest struct {
 func (p *replan) listSchedule(order []*pendingTask) *schedule {
 	classes := p.v.Problem.Cluster.Classes
 	for _, s := range p.pacings {
-		s.setPrice(p.v.Now, p.byAge, p.delays.usual())
+		s.setPrice(p.v.Now, p.byAge, p.delays.usualCost())
 	}
 	l := listScheduler{
 		p: p, behind: make([]float64, len(classes)), wanted: make([]float64, len(classes)),
@@ -110,7 +110,7 @@ func (l *listScheduler) cheapest(j *pendingTask) (best reservation) {
 			b.least = min(b.least, choice.costs[q]+b.second*choice.quotes[q].Point.Time)
 		}
 		if choice.nodes > 1 {
-			l.together(&b, &best)
+			l.tryGang(&b, &best)
 			continue
 		}
 		fresh, whole := true, choice.gpus > 0 && l.p.v.Problem.Tasks[j.task].Share == 1
@@ -127,16 +127,16 @@ func (l *listScheduler) cheapest(j *pendingTask) (best reservation) {
 			}
 			if b.wait*(from-l.p.v.Now)+b.least < best.cost {
 				l.set = append(l.set[:0], n)
-				l.try(&b, l.set, &best)
+				l.tryNodes(&b, l.set, &best)
 			}
 		}
 	}
 	return best
 }
 
-// try looks at a set of nodes, of which the task takes the same part each: behind what
+// tryNodes looks at a set of nodes, of which the task takes the same part each: behind what
 // is planned there, in front of it, and for a part of a GPU beside others.
-func (l *listScheduler) try(b *nodeRequest, set []int, best *reservation) {
+func (l *listScheduler) tryNodes(b *nodeRequest, set []int, best *reservation) {
 	t := &l.p.v.Problem.Tasks[b.job.task]
 	has := l.offers(b, set)
 	at := func(start, until float64, how reservationKind, gpus planner.GPUSet) {
@@ -198,7 +198,7 @@ func (l *listScheduler) offers(b *nodeRequest, set []int) (o nodeOffer) {
 	o.holds = true
 	for _, n := range set {
 		node := &l.to.nodes[n]
-		free, ok := l.free(b, n)
+		free, ok := l.freeFrom(b, n)
 		o.ready, o.free = max(o.ready, node.ready), max(o.free, free)
 		o.holds, o.gaps = o.holds && ok, o.gaps || node.gaps
 		if !node.used {
@@ -210,9 +210,9 @@ func (l *listScheduler) offers(b *nodeRequest, set []int) (o nodeOffer) {
 	return o
 }
 
-// free is from when on a node has what the task takes of it, behind what is planned
+// freeFrom is from when on a node has what the task takes of it, behind what is planned
 // there. now reports whether it has the CPUs and the memory before, too.
-func (l *listScheduler) free(b *nodeRequest, n int) (free float64, now bool) {
+func (l *listScheduler) freeFrom(b *nodeRequest, n int) (free float64, now bool) {
 	node := &l.to.nodes[n]
 	free = node.ready
 	if b.choice.gpus > 0 {
@@ -240,7 +240,7 @@ func (l *listScheduler) lateness(j *pendingTask, end float64) float64 {
 	s := &l.p.delays
 	cost := 0.0
 	if !j.unpaced {
-		cost = patientPrice * s.usual() * max(0, end-j.arrival-j.pacing.slack*(j.defaultEnd-j.arrival))
+		cost = patientPrice * s.usualCost() * max(0, end-j.arrival-j.pacing.slack*(j.defaultEnd-j.arrival))
 	}
 	mean := s.cost / s.tasks
 	if end > j.due {
@@ -297,7 +297,7 @@ func (l *listScheduler) take(j *pendingTask, at *reservation) {
 		b := &l.to.nodes[part.node]
 		lots := l.to.gpus[b.first : b.first+b.count]
 		if at.kind != sharedGPU {
-			part.gpus = suitable(lots, at)
+			part.gpus = suitableGPUs(lots, at)
 			now = now && b.room.hasCPUsAndMemory(t, nodes)
 			for s := part.gpus; s != 0; s &= s - 1 {
 				u := &lots[s.First()]
@@ -310,7 +310,7 @@ func (l *listScheduler) take(j *pendingTask, at *reservation) {
 		l.book(t, at, &l.parts[i], now)
 	}
 	l.to.ends = append(l.to.ends, taskEnd{j, at.end})
-	if due := min(j.due, j.deadline); at.end > due && l.p.v.Now <= j.latest() &&
+	if due := min(j.due, j.deadline); at.end > due && l.p.v.Now <= j.latestStart() &&
 		!slices.Contains(l.p.overdueFirst, j) {
 		l.to.late = append(l.to.late, j)
 	}
@@ -349,9 +349,9 @@ func (l *listScheduler) book(t *planner.Task, at *reservation, part *bookedNode,
 	}
 }
 
-// suitable returns the GPUs for a place: of those that will do, the ones that are of least
+// suitableGPUs returns the GPUs for a place: of those that will do, the ones that are of least
 // use to others.
-func suitable(lots []plannedGPU, at *reservation) (gpus planner.GPUSet) {
+func suitableGPUs(lots []plannedGPU, at *reservation) (gpus planner.GPUSet) {
 	for range at.choice.gpus {
 		best := -1
 		for g := range lots {

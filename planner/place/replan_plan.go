@@ -76,12 +76,12 @@ func (p *replan) replan() []startDecision {
 	if len(p.byAge) == 0 || !p.readNodes() {
 		return nil
 	}
-	order := p.ordered()
+	order := p.tasksInOrder()
 	best := p.listSchedule(order)
 	late, first, worse := best.late, []*pendingTask(nil), 0
 	for range p.pacings[0].rounds {
 		if p.opts.Pace > 0 {
-			first = savable(first, late)
+			first = tasksToPutFirst(first, late)
 			late = slices.Clone(first)
 		}
 		if len(late) == 0 {
@@ -107,9 +107,9 @@ func (p *replan) replan() []startDecision {
 	return best.start
 }
 
-// savable returns which tasks are to come first next: of those that came first the ones
+// tasksToPutFirst returns which tasks are to come first next: of those that came first the ones
 // that weren't late even so, and what was late.
-func savable(first, late []*pendingTask) (next []*pendingTask) {
+func tasksToPutFirst(first, late []*pendingTask) (next []*pendingTask) {
 	for _, j := range first {
 		if !slices.Contains(late, j) {
 			next = append(next, j)
@@ -135,10 +135,10 @@ func (p *replan) longestWaiting() []*pendingTask {
 	return nil
 }
 
-// ordered returns the tasks to plan: the head, and the others by work, what waits longer
+// tasksInOrder returns the tasks to plan: the head, and the others by work, what waits longer
 // before. Where too many wait they are those that have waited longest, those that must
 // start first to be in time, and those that take least, as many of each.
-func (p *replan) ordered() []*pendingTask {
+func (p *replan) tasksInOrder() []*pendingTask {
 	most := max(minListed, min(maxListed, maxNodesTried/max(1, len(p.plan.nodes))))
 	order := make([]*pendingTask, 0, most)
 	listed := make(map[*pendingTask]bool, most)
@@ -156,7 +156,7 @@ func (p *replan) ordered() []*pendingTask {
 	fill(p.overdueFirst, 1)
 	if len(p.byAge) > most {
 		savable, _ := slices.BinarySearchFunc(p.byLatest, p.v.Now, func(j *pendingTask, now float64) int {
-			return cmp.Compare(j.latest(), now)
+			return cmp.Compare(j.latestStart(), now)
 		})
 		fill(p.byAge, most/3)
 		fill(p.byLatest[savable:], 2*most/3)
@@ -165,7 +165,7 @@ func (p *replan) ordered() []*pendingTask {
 		fill(p.byAge, most)
 	}
 	usual := p.delays.time / p.delays.tasks
-	waited := p.v.Problem.WaitWeight / p.delays.usual()
+	waited := p.v.Problem.WaitWeight / p.delays.usualCost()
 	// Smith's rule: what the wait for it costs others, by what its own wait costs.
 	key := func(j *pendingTask) float64 {
 		return j.work / (1 + waited*j.size) / (1 + (p.v.Now-j.arrival)/usual)
@@ -225,7 +225,7 @@ func (p *replan) readNodes() (open bool) {
 			b.ready = v.StartAfter(v.Now + k.TurnOnDelay)
 			b.last = b.ready
 			b.room = freeCapacity{
-				free: planner.FirstGPUs(k.GPUs), cpus: infIfZero(k.CPUs), mem: infIfZero(k.MemGiB),
+				free: planner.FirstGPUs(k.GPUs), cpus: unlimitedIfZero(k.CPUs), mem: unlimitedIfZero(k.MemGiB),
 			}
 			for range k.GPUs {
 				s.gpus = append(s.gpus, plannedGPU{idle: true, until: math.Inf(1), free: b.ready})

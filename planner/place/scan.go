@@ -85,7 +85,7 @@ func (s *scan) Place(task int) (planner.Placement, planner.Verdict) {
 	if !ok {
 		return placeAsLastResort(s.v, task)
 	}
-	return placement(c.Node, c.Class, c.Option, c.GPUs, c.Start, &q, c.Room, s.rule.Reason), planner.Start
+	return newPlacement(c.Node, c.Class, c.Option, c.GPUs, c.Start, &q, c.Room, s.rule.Reason), planner.Start
 }
 
 // search finds the best place of a task by the rule. Places are each GPU for a

@@ -325,7 +325,7 @@ func (p *scored) Place(task int) (planner.Placement, planner.Verdict) {
 		return planner.Placement{}, planner.Reject
 	}
 	if p.v.Problem.Tasks[task].IsGang() {
-		return gangNow(p.v, task, p)
+		return startGangNow(p.v, task, p)
 	}
 	f, gpus, ok := p.chooser.Choose(d)
 	if !ok {
@@ -333,8 +333,8 @@ func (p *scored) Place(task int) (planner.Placement, planner.Verdict) {
 	}
 	class, node := p.class[f], p.node[f]
 	option := p.v.Option(task, class)
-	start := startOn(p.v, task, class, node)
+	start := earliestStartOn(p.v, task, class, node)
 	p.next = f
 	q, room, why := quoteOrFastest(p.v, task, option, class, start, planner.PlaceScored)
-	return placement(node, class, option, gpus, start, &q, room, why), planner.Start
+	return newPlacement(node, class, option, gpus, start, &q, room, why), planner.Start
 }

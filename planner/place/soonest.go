@@ -37,7 +37,7 @@ func (s *soonest) Place(task int) (planner.Placement, planner.Verdict) {
 		}
 		earliest = start
 		q, room, why := quoteOrFastest(s.v, task, option, class, start, planner.PlaceSoonest)
-		best = placement(node, class, option, gpus, start, &q, room, why)
+		best = newPlacement(node, class, option, gpus, start, &q, room, why)
 	})
 	if math.IsInf(earliest, 1) {
 		return best, planner.Reject
@@ -52,7 +52,7 @@ type soonestGPU struct{ lightest }
 func (s *soonestGPU) Place(task int) (planner.Placement, planner.Verdict) {
 	const class = 0
 	option := usableOption(s.v, task, class)
-	gpu, found := s.top()
+	gpu, found := s.freestGPU()
 	fresh := option >= 0 && s.v.CanOpen(task, option, class)
 	if option < 0 || (!fresh && !found) {
 		return planner.Placement{}, planner.Reject
@@ -62,9 +62,9 @@ func (s *soonestGPU) Place(task int) (planner.Placement, planner.Verdict) {
 		if onGPU := s.v.StartFor(task, s.v.FreeFrom(gpu)); !fresh || onGPU <= start {
 			q, room, why := quoteOrFastest(s.v, task, option, class, onGPU, planner.PlaceSoonest)
 			node, set := s.nodeOf(gpu)
-			return placement(node, class, option, set, onGPU, &q, room, why), planner.Start
+			return newPlacement(node, class, option, set, onGPU, &q, room, why), planner.Start
 		}
 	}
 	q, room, why := quoteOrFastest(s.v, task, option, class, start, planner.PlaceSoonest)
-	return placement(-1, class, option, planner.FirstGPUs(1), start, &q, room, why), planner.Start
+	return newPlacement(-1, class, option, planner.FirstGPUs(1), start, &q, room, why), planner.Start
 }

@@ -49,14 +49,14 @@ const DefaultTolerance = 0.002
 // deadline of their own.
 func DefaultName(mode planner.Mode) string {
 	if mode == planner.Online {
-		return With(PacedPolicy, "pace", 1)
+		return WithNumber(PacedPolicy, "pace", 1)
 	}
-	return With(SearchPolicy, "tolerance", DefaultTolerance)
+	return WithNumber(SearchPolicy, "tolerance", DefaultTolerance)
 }
 
-// With returns a policy string with another number (see [Params]) in place of its own, or of none; one of 0
+// WithNumber returns a policy string with another number (see [Params]) in place of its own, or of none; one of 0
 // changes nothing.
-func With(text, key string, number float64) string {
+func WithNumber(text, key string, number float64) string {
 	if number == 0 {
 		return text
 	}

@@ -77,7 +77,7 @@ func playHours(b *testing.B, p *planner.Problem, prices hours.Prices, slack floa
 	b.Helper()
 	wait := func(int) float64 { return slack }
 	base, late := pastDue(b, p, *hoursFigures)
-	begins := hours.Begins
+	begins := hours.BeginTimes
 	if *hoursInSlurm {
 		begins = beginsInSlurm
 	}
@@ -155,12 +155,12 @@ func (q *hourQueue) arrive(task int, slack float64) {
 		begin = q.rooms[class].First(&run)
 	} else if math.IsInf(t.Deadline, 1) {
 		run.Latest += slack
-		if at, later := q.rooms[class].Begin(&run); later {
+		if at, later := q.rooms[class].BestBegin(&run); later {
 			begin, q.begins[task] = at, at
 			q.waiting = append(q.waiting, hourWaiter{task, class, run})
 		}
 	}
-	q.rooms[class].Use(planner.Interval{From: begin, To: begin + run.Time}, run.GPUs)
+	q.rooms[class].AddUse(planner.Interval{From: begin, To: begin + run.Time}, run.GPUs)
 }
 
 // place returns where a task uses least at default clocks, and its run there; -1: nowhere.
@@ -189,10 +189,10 @@ func (q *hourQueue) release(class int, at float64) {
 	room := q.rooms[class]
 	for _, w := range q.waiting {
 		if began := q.begins[w.task]; w.class == class && began > at {
-			room.Use(planner.Interval{From: began, To: began + w.run.Time}, -w.run.GPUs)
+			room.AddUse(planner.Interval{From: began, To: began + w.run.Time}, -w.run.GPUs)
 			q.begins[w.task], w.run.Earliest = at, at
 			from := room.First(&w.run)
-			room.Use(planner.Interval{From: from, To: from + w.run.Time}, w.run.GPUs)
+			room.AddUse(planner.Interval{From: from, To: from + w.run.Time}, w.run.GPUs)
 		}
 	}
 	q.waiting = slices.DeleteFunc(q.waiting, func(w hourWaiter) bool { return w.class == class })

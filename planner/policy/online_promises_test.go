@@ -163,7 +163,7 @@ func TestASlowerPaceTakesLessEnergyAndMoreTime(t *testing.T) {
 		base, _ := pastDue(t, p, policy.EasyDefault)
 		easy := serviceOf(p, base)
 		for i, pace := range paces {
-			plan, _ := pastDue(t, p, policy.With("replan", "pace", pace))
+			plan, _ := pastDue(t, p, policy.WithNumber("replan", "pace", pace))
 			s := serviceOf(p, plan)
 			energy[i], time[i] = energy[i]+s.energy/easy.energy, time[i]+s.mean/easy.mean
 			if most := pace + 0.25; s.mean > most*easy.mean {
@@ -196,7 +196,7 @@ func TestTasksHaveThePaceOfTheirOwn(t *testing.T) {
 				half.Tasks[i].Pace = slower
 			}
 		}
-		want, _ := pastDue(t, p, policy.With("replan", "pace", slower))
+		want, _ := pastDue(t, p, policy.WithNumber("replan", "pace", slower))
 		if got, _ := pastDue(t, &all, "replan,pace=1"); !reflect.DeepEqual(got.Assignments, want.Assignments) {
 			t.Fatalf("seed %d: all have pace %v of their own, and another plan than at that pace", seed, slower)
 		}

@@ -144,7 +144,7 @@ func buildWithOptions(
 	}
 	p := build(q)
 	if _, given := optionsOf(text); p.Improve != nil && given["park"] == neverPark {
-		p.Improve = alwaysOn(p.Improve)
+		p.Improve = alwaysOnSearch(p.Improve)
 	}
 	for _, swap := range swaps {
 		swap(&p, q)

@@ -92,7 +92,7 @@ func placements() []registeredPlacement {
 			singleScorer(func(fleet.Workload) score.Scorer { return score.GpuClustering{} }),
 		},
 		{"random", "[:SEED]", "any node and GPU with room", readRandom},
-		{"epwr", "", "least added power of this task, plus that expected of the next", singleScorer(newExpected)},
+		{"epwr", "", "least added power of this task, plus that expected of the next", singleScorer(newExpectedPWR)},
 		{
 			"priced", "[:F[,S[,C]]]",
 			"watts + F a GPU fragmented + S a GPU stranded below C vCPU (200,100,13)", readPriced,
@@ -106,10 +106,10 @@ func placements() []registeredPlacement {
 	}
 }
 
-// newFGD and newExpected are the constructors as [singleScorer] takes them.
+// newFGD and newExpectedPWR are the constructors as [singleScorer] takes them.
 func newFGD(m fleet.Workload) score.Scorer { return score.NewFGD(m) }
 
-func newExpected(m fleet.Workload) score.Scorer { return score.NewExpectedPWR(m) }
+func newExpectedPWR(m fleet.Workload) score.Scorer { return score.NewExpectedPWR(m) }
 
 // PlacementNames lists the placements in the order in which help shows them.
 func PlacementNames() []string {

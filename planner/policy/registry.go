@@ -209,17 +209,17 @@ var stages = map[string]map[string]stageChoice{
 	"clocks": {
 		"default": {func(p *planner.Policy, _ Params) { useDefaultClocks(p) }, nil},
 		"learned": {func(p *planner.Policy, _ Params) { p.Tune = learnedPairs }, nil},
-		"optimum": {func(p *planner.Policy, q Params) { p.Tune = q.optimum() }, []string{"stretch"}},
+		"optimum": {func(p *planner.Policy, q Params) { p.Tune = q.optimumTuner() }, []string{"stretch"}},
 		"adapted": {
 			func(p *planner.Policy, _ Params) { p.Tune = tune.WithSharedClocks(tune.None, share.AdaptedClock) },
 			nil,
 		},
 		"lowest": {
-			func(p *planner.Policy, q Params) { p.Tune = tune.WithLowestClocks(q.optimum()) },
+			func(p *planner.Policy, q Params) { p.Tune = tune.WithLowestClocks(q.optimumTuner()) },
 			[]string{"stretch"},
 		},
 		"cheapest": {
-			func(p *planner.Policy, q Params) { p.Tune = tune.WithCheapestClocks(q.optimum()) },
+			func(p *planner.Policy, q Params) { p.Tune = tune.WithCheapestClocks(q.optimumTuner()) },
 			[]string{"stretch"},
 		},
 	},
@@ -286,8 +286,8 @@ func replan(p *planner.Policy, q Params) {
 	p.Place, p.Pick, p.Map = stage.New, pick.ByPlacer, false
 }
 
-// optimum returns the Tune stage that chooses clocks.
-func (q Params) optimum() func(*planner.Problem) planner.Tuner {
+// optimumTuner returns the Tune stage that chooses clocks.
+func (q Params) optimumTuner() func(*planner.Problem) planner.Tuner {
 	if q.Stretch > 0 {
 		return tune.Stretched(q.Theta, q.Stretch)
 	}
@@ -349,9 +349,9 @@ func edlAlign(q Params) planner.Policy {
 	return edl
 }
 
-// alwaysOn returns a search for a better plan where nodes never sleep, which also looks at the starts of the
+// alwaysOnSearch returns a search for a better plan where nodes never sleep, which also looks at the starts of the
 // search with nodes that are on.
-func alwaysOn(search planner.Improver) planner.Improver {
+func alwaysOnSearch(search planner.Improver) planner.Improver {
 	all := improve.AlwaysOn{Then: search}
 	if f, ok := search.(improve.Portfolio); ok {
 		all.Others = slices.Clone(f.Others)

@@ -68,7 +68,7 @@ func uselessOption(name, key, value string, given map[string]string) string {
 	case key == "pace" && name == PacedPolicy && all["pick"] == "" && all["place"] == "":
 		return ""
 	case key == "pace":
-		return "pace does nothing for " + described(name, given) + ", want " + PacedPolicy
+		return "pace does nothing for " + policyText(name, given) + ", want " + PacedPolicy
 	case key == "effort" || key == "tolerance":
 		return key + " does nothing for " + name + ", which searches for no better plan, want " + SearchPolicy
 	case name == SearchPolicy &&
@@ -90,12 +90,12 @@ func uselessOption(name, key, value string, given map[string]string) string {
 	case key == "theta" && isOne(value): // no readjustment, which holds
 		return ""
 	case key == "theta":
-		return "theta does nothing for " + described(name, given) +
+		return "theta does nothing for " + policyText(name, given) +
 			", want clocks=optimum and place=lightest, as edl has"
 	case key == "spread" && all.acceptsNumber("patience", nil):
 		return "spread does nothing for " + name + " without patience, want both"
 	}
-	return fmt.Sprintf("%s does nothing for %s, want it with %s", key, described(name, given),
+	return fmt.Sprintf("%s does nothing for %s, want it with %s", key, policyText(name, given),
 		strings.Join(acceptingStages(key), ", "))
 }
 
@@ -104,8 +104,8 @@ func isOne(text string) bool {
 	return err == nil && x == 1
 }
 
-// described returns a policy with the stages that were exchanged.
-func described(name string, given map[string]string) string {
+// policyText returns a policy with the stages that were exchanged.
+func policyText(name string, given map[string]string) string {
 	parts := []string{name}
 	for _, key := range sortedStages() {
 		if value, ok := given[key]; ok {

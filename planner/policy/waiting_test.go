@@ -195,7 +195,7 @@ func TestAWishForTimeShortensMeanTurnaround(t *testing.T) {
 				t.Fatal(err)
 			}
 			goal := c.Goal()
-			goal.Set(p)
+			goal.ApplyTo(p)
 			mean := serviceOf(p, quickPlan(t, p)).mean
 			if i == 0 {
 				without = mean

@@ -21,8 +21,8 @@ type Flex struct {
 	Cap, KeptMean dvfsmodel.Watt
 }
 
-// Gives returns how much less the plan that keeps the cap takes at most in the window.
-func (f *Flex) Gives() dvfsmodel.Watt { return f.Peak - f.Cap }
+// Reduction returns how much less the plan that keeps the cap takes at most in the window.
+func (f *Flex) Reduction() dvfsmodel.Watt { return f.Peak - f.Cap }
 
 // Caps that are tried: some at even distances, the least first, as a cap may be kept though a plan within a
 // higher one wasn't found; then the range below the first that is kept is halved so often.
@@ -42,12 +42,12 @@ func NewFlex(
 ) (*Flex, error) {
 	load := powerOf(p, plan)
 	f := &Flex{Window: window, Kept: plan}
-	f.Mean, f.Peak = load.Over(window)
+	f.Mean, f.Peak = load.MeanAndPeak(window)
 	f.Cap, f.KeptMean = f.Peak, f.Mean
 	low, high := -f.Peak/evenCaps, f.Peak
 	for i := range evenCaps {
 		try := f.Peak * dvfsmodel.Watt(i) / evenCaps
-		kept, err := f.try(ctx, p, plan, try)
+		kept, err := f.tryCap(ctx, p, plan, try)
 		if err != nil {
 			return nil, err
 		}
@@ -62,7 +62,7 @@ func NewFlex(
 		if low < 0 {
 			break
 		}
-		kept, err := f.try(ctx, p, plan, try)
+		kept, err := f.tryCap(ctx, p, plan, try)
 		switch {
 		case err != nil:
 			return nil, err
@@ -74,7 +74,7 @@ func NewFlex(
 	}
 	if found := f.Kept; found != plan { // the search for it ended when all promises were kept
 		others := []*planner.Plan{found}
-		kept, err := keep(planner.WithoutMonitor(ctx), p, plan, capIn(window, f.Cap), ordersAtLast, others)
+		kept, err := keep(planner.WithoutMonitor(ctx), p, plan, windowBudget(window, f.Cap), ordersAtLast, others)
 		switch {
 		case errors.Is(err, errAsleep): // nodes that are on take less
 		case err != nil:
@@ -86,21 +86,21 @@ func NewFlex(
 	return f, planner.Cancelled(ctx)
 }
 
-// try takes the plan within a cap, if one is found that keeps the promises.
-func (f *Flex) try(
+// tryCap takes the plan within a cap, if one is found that keeps the promises.
+func (f *Flex) tryCap(
 	ctx context.Context, p *planner.Problem, plan *planner.Plan, most dvfsmodel.Watt,
 ) (kept bool, err error) {
 	if err := planner.Cancelled(ctx); err != nil {
 		return false, err
 	}
-	s, err := newSearch(ctx, p, plan, capIn(f.Window, most))
+	s, err := newSearch(ctx, p, plan, windowBudget(f.Window, most))
 	switch {
 	case errors.Is(err, errAsleep):
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	orders := ordersFor(p, ordersByCap)
+	orders := orderCount(p, ordersByCap)
 	for _, s := range []*search{s.asPlanned(), s} {
 		s.improve(ctx, orders, func() bool { return keepsPromises(p, plan, s.best) })
 		if f.take(p, plan, s.best, most) {
@@ -112,7 +112,7 @@ func (f *Flex) try(
 
 // take takes another plan if it keeps the promises of a plan within a cap.
 func (f *Flex) take(p *planner.Problem, plan, kept *planner.Plan, most dvfsmodel.Watt) bool {
-	mean, peak := powerOf(p, kept).Over(f.Window)
+	mean, peak := powerOf(p, kept).MeanAndPeak(f.Window)
 	if !keepsPromises(p, plan, kept) || peak > most*(1+rounding) { // by what runs already
 		return false
 	}
@@ -120,8 +120,8 @@ func (f *Flex) take(p *planner.Problem, plan, kept *planner.Plan, most dvfsmodel
 	return true
 }
 
-// capIn is a budget in a window, and none before and after.
-func capIn(window planner.Interval, watts dvfsmodel.Watt) (b Budget) {
+// windowBudget is a budget in a window, and none before and after.
+func windowBudget(window planner.Interval, watts dvfsmodel.Watt) (b Budget) {
 	none := dvfsmodel.Watt(math.Inf(1))
 	if window.From > 0 {
 		b = append(b, Step{From: 0, Watts: none})
@@ -152,12 +152,12 @@ func powerOf(p *planner.Problem, plan *planner.Plan) steps.Function[dvfsmodel.Wa
 	k := newKeeper(p, plan, nil)
 	for n := range plan.Nodes {
 		for _, on := range plan.Nodes[n].On {
-			k.load.Add(on, k.awake(n))
+			k.load.Add(on, k.awakePower(n))
 		}
 	}
 	for _, task := range k.order {
 		a := &plan.Assignments[task]
-		run := k.running(a, &p.Tasks[task])
+		run := k.runPower(a, &p.Tasks[task])
 		k.load.Add(run.Interval, run.Watts)
 	}
 	return k.load

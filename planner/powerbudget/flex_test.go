@@ -45,7 +45,7 @@ func TestWhatAPlanCanDoWithoutIsKeptWhenItIsCalledOn(t *testing.T) {
 		if err := kept(p, plan, f); err != nil {
 			t.Errorf("seed %d, %v: %v", seed, window, err)
 		}
-		gives += float64(f.Gives()/f.Peak) / 100
+		gives += float64(f.Reduction()/f.Peak) / 100
 	}
 	t.Logf("%.1f %% of the peak in the window", 100*gives)
 	if gives < 0.1 {

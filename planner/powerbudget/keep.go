@@ -49,7 +49,7 @@ func keep(
 			all = append(all, s)
 		}
 	}
-	orders := ordersFor(p, most)
+	orders := orderCount(p, most)
 	each := orders / 2 / len(all)
 	if len(p.Tasks) <= manyTasks {
 		each = max(leastOrders, each)
@@ -154,7 +154,7 @@ func newSearch(ctx context.Context, p *planner.Problem, plan *planner.Plan, b Bu
 	}
 	starts, latest := startsOf(plan), make([]float64, len(p.Tasks))
 	for i := range latest {
-		latest[i] = s.latest(i)
+		latest[i] = s.latestStart(i)
 	}
 	s.try(plan, placing{keys: starts, moves: make([]bool, len(p.Tasks))})
 	weights := len(timeWeights)
@@ -197,13 +197,13 @@ func startsOf(plan *planner.Plan) []float64 {
 	return starts
 }
 
-// between returns an order of all tasks between that of their starts and that of their latest starts.
-func (s *search) between() placing {
+// orderBetween returns an order of all tasks between that of their starts and that of their latest starts.
+func (s *search) orderBetween() placing {
 	how := placing{keys: startsOf(s.plan), stay: s.rng.IntN(2) == 0, eager: s.rng.IntN(2) == 0}
 	part := s.rng.Float64()
 	for i := range how.keys {
 		noise := 1 + (s.rng.Float64()-0.5)/2
-		how.keys[i] = noise * (part*how.keys[i] + (1-part)*s.latest(i))
+		how.keys[i] = noise * (part*how.keys[i] + (1-part)*s.latestStart(i))
 	}
 	return how
 }
@@ -221,7 +221,7 @@ func (s *search) inTime() placing {
 		a := &s.best.Assignments[task]
 		how.moves[task] = true
 		if earlier {
-			how.keys[task] = min(how.keys[task], s.rng.Float64()*max(0, s.latest(task)))
+			how.keys[task] = min(how.keys[task], s.rng.Float64()*max(0, s.latestStart(task)))
 		}
 		since[a.Node] = max(since[a.Node], a.Start)
 	}
@@ -233,14 +233,14 @@ func (s *search) inTime() placing {
 	return how
 }
 
-// latest returns the latest time by which a task starts in time as it is planned.
-func (s *search) latest(task int) float64 {
+// latestStart returns the latest time by which a task starts in time as it is planned.
+func (s *search) latestStart(task int) float64 {
 	t := &s.p.Tasks[task]
 	return min(t.Due, t.Deadline, 1e12) - s.plan.Assignments[task].Point.Time
 }
 
-// wasteful returns a task of the best plan, more likely one that takes much more than it might.
-func (s *search) wasteful() (task int) {
+// wastefulTask returns a task of the best plan, more likely one that takes much more than it might.
+func (s *search) wastefulTask() (task int) {
 	sum := 0.0
 	for i := range s.best.Assignments {
 		a := &s.best.Assignments[i]
@@ -295,7 +295,7 @@ func (s *search) improve(ctx context.Context, most int, enough func() bool) {
 			s.try(s.best, s.inTime())
 			continue
 		case n <= fewTasks && rng.IntN(globalEvery) == 0:
-			s.try(s.plan, s.between())
+			s.try(s.plan, s.orderBetween())
 			continue
 		}
 		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(start(a), start(b)) })
@@ -309,7 +309,7 @@ func (s *search) improve(ctx context.Context, most int, enough func() bool) {
 		near := 2 + rng.IntN(min(n-1, mostMoved))
 		first := rng.IntN(n - near + 1)
 		if rng.IntN(2) == 0 {
-			first = min(max(0, slices.Index(order, s.wasteful())-rng.IntN(near)), n-near)
+			first = min(max(0, slices.Index(order, s.wastefulTask())-rng.IntN(near)), n-near)
 		}
 		for _, task := range order[first : first+near] {
 			if how.moves[task] = rng.IntN(3) > 0; how.moves[task] {
@@ -322,9 +322,9 @@ func (s *search) improve(ctx context.Context, most int, enough func() bool) {
 
 var errAsleep = errors.New("the nodes of the plan take")
 
-// ordersFor returns how many orders are tried: so many at most, and fewer of many tasks, as each takes the
+// orderCount returns how many orders are tried: so many at most, and fewer of many tasks, as each takes the
 // square of their number.
-func ordersFor(p *planner.Problem, most int) int {
+func orderCount(p *planner.Problem, most int) int {
 	const all = 300 // so many tasks have all orders tried
 	n := max(all, len(p.Tasks))
 	return max(1, most*all*all/(n*n))

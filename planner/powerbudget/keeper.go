@@ -66,8 +66,8 @@ type keeper struct {
 	known  map[run][]dvfsmodel.Point      // see search.points
 }
 
-// span is power over a time.
-type span struct {
+// powerSpan is power over a time.
+type powerSpan struct {
 	planner.Interval
 
 	Watts dvfsmodel.Watt
@@ -225,7 +225,7 @@ func (k *keeper) soonest(task int, a planner.Assignment, endBy float64) (
 ) {
 	t := &k.p.Tasks[task]
 	run := k.energy(&a, t)
-	watts := k.running(&a, t).Watts
+	watts := k.runPower(&a, t).Watts
 	from := k.load.WhenAtMost(t.Arrival, a.Point.Time, -watts) // on any node
 	try := func(at planner.Assignment) {
 		if found && (k.eager || cost <= run) { // only an earlier start is better
@@ -235,7 +235,7 @@ func (k *keeper) soonest(task int, a planner.Assignment, endBy float64) (
 			return
 		}
 		added := run
-		for _, need := range k.wakes(&at) {
+		for _, need := range k.wakePower(&at) {
 			added += float64(need.Watts) * need.Len()
 		}
 		less := cmp.Or(cmp.Compare(added, cost), cmp.Compare(at.Start, best.Start))
@@ -275,10 +275,10 @@ func (k *keeper) findStart(task int, a *planner.Assignment, start, endBy float64
 		}
 		next := start
 		for part := range a.Parts {
-			next = max(next, k.whenFree(task, a, part))
+			next = max(next, k.nextFree(task, a, part))
 		}
 		if next == start {
-			if next = k.whenPowered(a, t); next == start {
+			if next = k.nextPowered(a, t); next == start {
 				return true
 			}
 		}
@@ -287,10 +287,10 @@ func (k *keeper) findStart(task int, a *planner.Assignment, start, endBy float64
 	return false
 }
 
-// whenFree returns the assignment's start if a task has room on a node beside those that are there until its
+// nextFree returns the assignment's start if a task has room on a node beside those that are there until its
 // end, else the next time that may be one. A task of whole GPUs of one node gets others there if its own
 // aren't free.
-func (k *keeper) whenFree(task int, a *planner.Assignment, part planner.Part) float64 {
+func (k *keeper) nextFree(task int, a *planner.Assignment, part planner.Part) float64 {
 	t, class := &k.p.Tasks[task], &k.p.Cluster.Classes[k.old.Nodes[part.Node].Class]
 	if t.Share == 1 {
 		free := k.used[part.Node].WhenAtMost(a.Start, a.Point.Time, float64(class.GPUs-part.GPUs.Len()))
@@ -314,15 +314,15 @@ func (k *keeper) whenFree(task int, a *planner.Assignment, part planner.Part) fl
 		part.GPUs = free.Lowest(part.GPUs.Len())
 		a.GPUs = part.GPUs
 	}
-	if scarce && !math.IsInf(next, 1) && !k.suffices(task, a, part, class) {
+	if scarce && !math.IsInf(next, 1) && !k.hasRoom(task, a, part, class) {
 		return next
 	}
 	return a.Start
 }
 
-// suffices reports whether cores, memory and the shares of a GPU are enough for a task at each moment of its
+// hasRoom reports whether cores, memory and the shares of a GPU are enough for a task at each moment of its
 // run.
-func (k *keeper) suffices(task int, a *planner.Assignment, part planner.Part, class *planner.NodeClass) bool {
+func (k *keeper) hasRoom(task int, a *planner.Assignment, part planner.Part, class *planner.NodeClass) bool {
 	enough := func(at float64) bool {
 		t := &k.p.Tasks[task]
 		cpus, mem := t.PerNode(int(a.Option))
@@ -352,14 +352,14 @@ func (k *keeper) suffices(task int, a *planner.Assignment, part planner.Part, cl
 	return true
 }
 
-// whenPowered returns the assignment's start if there are the watts for it to its end, else the next time
+// nextPowered returns the assignment's start if there are the watts for it to its end, else the next time
 // that may be one.
-func (k *keeper) whenPowered(a *planner.Assignment, t *planner.Task) float64 {
-	own := k.running(a, t)
+func (k *keeper) nextPowered(a *planner.Assignment, t *planner.Task) float64 {
+	own := k.runPower(a, t)
 	if next := k.load.WhenAtMost(a.Start, a.Point.Time, -own.Watts); next > a.Start {
 		return next
 	}
-	if wakes := k.wakes(a); len(wakes) > 0 && !k.fits(append(wakes, own)) {
+	if wakes := k.wakePower(a); len(wakes) > 0 && !k.fits(append(wakes, own)) {
 		return k.load.NextAfter(a.Start)
 	}
 	return a.Start
@@ -368,11 +368,11 @@ func (k *keeper) whenPowered(a *planner.Assignment, t *planner.Task) float64 {
 // take has a task take its watts, and its nodes be on.
 func (k *keeper) take(task int) {
 	a, t := &k.plan.Assignments[task], &k.p.Tasks[task]
-	for _, add := range k.needs(a, t) {
+	for _, add := range k.addedPower(a, t) {
 		k.load.Add(add.Interval, add.Watts)
 	}
 	for part := range a.Parts {
-		k.on[part.Node] = k.with(int(part.Node), a)
+		k.on[part.Node] = k.onTimesWith(int(part.Node), a)
 		run := planner.Interval{From: a.Start, To: a.End}
 		k.byNode[part.Node].add(nodeRun{Interval: run, task: task, gpus: part.GPUs})
 		if t.Share == 1 {
@@ -389,7 +389,7 @@ func (k *keeper) leaveOut(task int) {
 		at := *a
 		at.Point, at.Start, at.End = pt, 0, pt.Time
 		sum := k.asleep
-		for _, need := range k.needs(&at, t) {
+		for _, need := range k.addedPower(&at, t) {
 			sum += need.Watts
 		}
 		least = min(least, sum)
@@ -402,8 +402,8 @@ func (k *keeper) leaveOut(task int) {
 	})
 }
 
-// with returns when a node is on once a task runs there, too: it sleeps in gaps where that pays.
-func (k *keeper) with(node int, a *planner.Assignment) []planner.Interval {
+// onTimesWith returns when a node is on once a task runs there, too: it sleeps in gaps where that pays.
+func (k *keeper) onTimesWith(node int, a *planner.Assignment) []planner.Interval {
 	class := &k.p.Cluster.Classes[k.old.Nodes[node].Class]
 	runs := append(slices.Clone(k.on[node]), planner.Interval{From: a.Start - class.TurnOnDelay, To: a.End})
 	slices.SortFunc(runs, func(x, y planner.Interval) int { return cmp.Compare(x.From, y.From) })
@@ -418,8 +418,8 @@ func (k *keeper) with(node int, a *planner.Assignment) []planner.Interval {
 	return on
 }
 
-// without returns the parts of some intervals that others leave, both ascending.
-func without(all, others []planner.Interval) (left []planner.Interval) {
+// subtractIntervals returns the parts of some intervals that others leave, both ascending.
+func subtractIntervals(all, others []planner.Interval) (left []planner.Interval) {
 	for _, iv := range all {
 		for _, o := range others {
 			if o.To <= iv.From || o.From >= iv.To {
@@ -437,37 +437,37 @@ func without(all, others []planner.Interval) (left []planner.Interval) {
 	return left
 }
 
-// needs returns what a task adds: its own power in place of that of idle GPUs, and its nodes where they
+// addedPower returns what a task adds: its own power in place of that of idle GPUs, and its nodes where they
 // weren't on.
-func (k *keeper) needs(a *planner.Assignment, t *planner.Task) []span {
-	return append(k.wakes(a), k.running(a, t))
+func (k *keeper) addedPower(a *planner.Assignment, t *planner.Task) []powerSpan {
+	return append(k.wakePower(a), k.runPower(a, t))
 }
 
-// wakes returns what the nodes of a task take where they weren't on.
-func (k *keeper) wakes(a *planner.Assignment) (all []span) {
+// wakePower returns what the nodes of a task take where they weren't on.
+func (k *keeper) wakePower(a *planner.Assignment) (all []powerSpan) {
 	for part := range a.Parts {
-		for _, iv := range without(k.with(int(part.Node), a), k.on[part.Node]) {
-			all = append(all, span{iv, k.awake(int(part.Node))})
+		for _, iv := range subtractIntervals(k.onTimesWith(int(part.Node), a), k.on[part.Node]) {
+			all = append(all, powerSpan{iv, k.awakePower(int(part.Node))})
 		}
 	}
 	return all
 }
 
-// awake returns what a node takes that is on and runs nothing, above sleeping.
-func (k *keeper) awake(node int) dvfsmodel.Watt {
-	return k.p.Cluster.Classes[k.old.Nodes[node].Class].AboveSleep()
+// awakePower returns what a node takes that is on and runs nothing, above sleeping.
+func (k *keeper) awakePower(node int) dvfsmodel.Watt {
+	return k.p.Cluster.Classes[k.old.Nodes[node].Class].PowerAboveSleep()
 }
 
-// running returns what a task takes while it runs, above its GPUs idling.
-func (k *keeper) running(a *planner.Assignment, t *planner.Task) span {
-	return span{planner.Interval{From: a.Start, To: a.End}, k.old.AboveIdle(k.p, t, a)}
+// runPower returns what a task takes while it runs, above its GPUs idling.
+func (k *keeper) runPower(a *planner.Assignment, t *planner.Task) powerSpan {
+	return powerSpan{planner.Interval{From: a.Start, To: a.End}, k.old.PowerAboveIdle(k.p, t, a)}
 }
 
 // rounding is the part by which sums of watts may be above a budget.
 const rounding = 1e-9
 
 // fits reports whether there are the watts for all of some spans.
-func (k *keeper) fits(spans []span) bool {
+func (k *keeper) fits(spans []powerSpan) bool {
 	added := func(at float64) (sum dvfsmodel.Watt) {
 		for _, s := range spans {
 			if s.From <= at && at < s.To {

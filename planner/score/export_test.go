@@ -15,14 +15,14 @@ func (p *Potential) Factor() float64 { return p.factor }
 
 // FullScanRandom draws as [Random] does, and looks at every node each time.
 type FullScanRandom struct {
-	stateOwner
+	stateForwarder
 	draw  SplitMix
 	nodes []int
 }
 
 // NewFullScanRandom returns a chooser for a cluster, which it owns from now on.
 func NewFullScanRandom(s *fleet.State, seed uint64) *FullScanRandom {
-	return &FullScanRandom{stateOwner: stateOwner{s}, draw: SplitMix(seed)}
+	return &FullScanRandom{stateForwarder: stateForwarder{s}, draw: SplitMix(seed)}
 }
 
 // Choose draws a node.
@@ -36,6 +36,6 @@ func (c *FullScanRandom) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet,
 	if len(c.nodes) == 0 {
 		return 0, 0, false
 	}
-	node = c.nodes[c.draw.below(len(c.nodes))]
+	node = c.nodes[c.draw.intBelow(len(c.nodes))]
 	return node, c.draw.drawGPUs(d, c.state.Node(node)), true
 }

@@ -7,7 +7,7 @@ import (
 
 // FullScan applies a rule by scoring every node for every task.
 type FullScan struct {
-	stateOwner
+	stateForwarder
 	mix    activeRule
 	nodes  []int     // that the task fits on
 	scores []float64 // one for each node and part
@@ -17,7 +17,7 @@ type FullScan struct {
 // NewFullScan returns a chooser for a cluster, which it owns from now on.
 func NewFullScan(r Rule, s *fleet.State) *FullScan {
 	return &FullScan{
-		stateOwner: stateOwner{s}, mix: newActiveRule(r), bounds: make([]scoreRange, len(r.Parts)),
+		stateForwarder: stateForwarder{s}, mix: newActiveRule(r), bounds: make([]scoreRange, len(r.Parts)),
 	}
 }
 
@@ -53,27 +53,27 @@ func (c *FullScan) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bo
 	if len(c.nodes) == 0 {
 		return 0, 0, false
 	}
-	return node, c.mix.gpus(d, c.state.Node(node)), true
+	return node, c.mix.chooseGPUs(d, c.state.Node(node)), true
 }
 
-// stateOwner passes changes of the state on.
-type stateOwner struct{ state *fleet.State }
+// stateForwarder passes changes of the state on.
+type stateForwarder struct{ state *fleet.State }
 
 // Place puts a task on GPUs of a node.
-func (k *stateOwner) Place(node int, d *fleet.Demand, gpus planner.GPUSet) error {
+func (k *stateForwarder) Place(node int, d *fleet.Demand, gpus planner.GPUSet) error {
 	return k.state.Place(node, d, gpus)
 }
 
 // Release takes a task away again.
-func (k *stateOwner) Release(node int, d *fleet.Demand, gpus planner.GPUSet) {
+func (k *stateForwarder) Release(node int, d *fleet.Demand, gpus planner.GPUSet) {
 	k.state.Release(node, d, gpus)
 }
 
 // Sleep switches an empty node off.
-func (k *stateOwner) Sleep(node int) { k.state.Sleep(node) }
+func (k *stateForwarder) Sleep(node int) { k.state.Sleep(node) }
 
 // Wake switches a node on.
-func (k *stateOwner) Wake(node int) { k.state.Wake(node) }
+func (k *stateForwarder) Wake(node int) { k.state.Wake(node) }
 
 // State returns the cluster.
-func (k *stateOwner) State() *fleet.State { return k.state }
+func (k *stateForwarder) State() *fleet.State { return k.state }

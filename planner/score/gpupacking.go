@@ -18,7 +18,7 @@ func (GpuPacking) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet
 	case !d.IsShared():
 		return float64(50 - d.GPUs), 0
 	}
-	left := n.GPU[n.Tightest(d.Milli).First()]
+	left := n.GPU[n.TightestGPU(d.Milli).First()]
 	if left == fleet.WholeGPU {
 		return 50 - 1, 0
 	}

@@ -84,7 +84,7 @@ func (g *scoreGroups) removeNode(from int32) {
 }
 
 func (g *scoreGroups) groupOf(scores []float64) int32 {
-	newest, known := g.found[hashOf(scores)]
+	newest, known := g.found[hashScores(scores)]
 	for at := newest; known && at >= 0; at = g.groups[at].older {
 		if slices.Equal(g.groups[at].scores[:g.parts], scores) {
 			return at
@@ -100,7 +100,7 @@ func (g *scoreGroups) groupOf(scores []float64) int32 {
 
 func (g *scoreGroups) add(fresh group) int32 {
 	to := int32(len(g.groups))
-	hash := hashOf(fresh.scores[:g.parts])
+	hash := hashScores(fresh.scores[:g.parts])
 	newest, known := g.found[hash]
 	if !known {
 		newest = -1
@@ -130,7 +130,7 @@ func (g *scoreGroups) removeEmpty() {
 	}
 }
 
-func hashOf(scores []float64) uint64 {
+func hashScores(scores []float64) uint64 {
 	hash := uint64(0)
 	for _, x := range scores {
 		hash = (hash ^ math.Float64bits(x+0)) * 0x94d049bb133111eb // -0 is 0

@@ -99,7 +99,7 @@ func (c *Index) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool)
 		return 0, 0, false
 	}
 	node = int(best)
-	return node, c.mix.gpus(d, c.state.Node(node)), true
+	return node, c.mix.chooseGPUs(d, c.state.Node(node)), true
 }
 
 // newRankedNodes returns an empty shelf for a demand: a ranking where totals of nodes don't depend on other
@@ -145,7 +145,7 @@ func (c *Index) scoreNode(s rankedNodes, v *demandView, node int32) {
 // changeTracker keeps the state, the nodes with their GPUs sorted, and the journal
 // of changes.
 type changeTracker struct {
-	stateOwner
+	stateForwarder
 	journal recentChanges
 	nodes   []fleet.Node
 	kinds   []int32 // by node: its kind
@@ -154,7 +154,7 @@ type changeTracker struct {
 
 func newChangeTracker(s *fleet.State) changeTracker {
 	t := changeTracker{
-		stateOwner: stateOwner{s}, journal: newRecentChanges(s.Len()), nodes: make([]fleet.Node, s.Len()),
+		stateForwarder: stateForwarder{s}, journal: newRecentChanges(s.Len()), nodes: make([]fleet.Node, s.Len()),
 		kinds: make([]int32, s.Len()),
 	}
 	numbers := make(map[*fleet.Kind]int32)

@@ -108,7 +108,7 @@ const (
 
 // Update follows the load.
 func (p *Potential) Update(s *fleet.State) (changed bool) {
-	used := inUse(s)
+	used := usedPart(s)
 	now := int(loadSteps * used)
 	switch {
 	case p.cluster != s:
@@ -121,15 +121,15 @@ func (p *Potential) Update(s *fleet.State) (changed bool) {
 	was := p.factor
 	load := float64(now) / loadSteps
 	p.factor = 1 + float64(rise*min(1, max(0, (load-riseFrom)/(riseTo-riseFrom))))
-	changed = p.rooms.follow(s, func(n *fleet.Node) []uint16 { return p.valueOf(n).room }) || p.factor != was
+	changed = p.rooms.update(s, func(n *fleet.Node) []uint16 { return p.valueOf(n).room }) || p.factor != was
 	if changed {
 		p.epoch++
 	}
 	return changed
 }
 
-// inUse returns the part of the GPUs that is allocated, or of the vCPU where that is more.
-func inUse(s *fleet.State) float64 {
+// usedPart returns the part of the GPUs that is allocated, or of the vCPU where that is more.
+func usedPart(s *fleet.State) float64 {
 	cpus, usedCPUs := s.CPUs()
 	return max(float64(s.Allocated())/float64(max(1, s.Capacity())), float64(usedCPUs)/float64(max(1, cpus)))
 }

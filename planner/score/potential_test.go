@@ -143,7 +143,7 @@ func (p *plainPotential) roomOn(class int, n *fleet.Node) float64 {
 	}
 	for left.Fits(d) {
 		if d.IsShared() {
-			left.Place(d, left.Tightest(d.Milli))
+			left.Place(d, left.TightestGPU(d.Milli))
 		} else {
 			left.Place(d, left.WholeGPUs(d.GPUs))
 		}
@@ -255,7 +255,7 @@ func placeAnyhow(t *rapid.T, s *fleet.State, node int, d *fleet.Demand) {
 	}
 	gpus := n.WholeGPUs(d.GPUs)
 	if d.IsShared() {
-		gpus = n.Tightest(d.Milli)
+		gpus = n.TightestGPU(d.Milli)
 	}
 	if err := s.Place(node, d, gpus); err != nil {
 		t.Fatal(err)

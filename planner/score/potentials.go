@@ -23,7 +23,7 @@ func (p *Potential) fill(s *fleet.CachedState[potential]) {
 	r := residualOf(s)
 	view := p.targetFor(r.kind)
 	next, fragment := view.forecast(&r)
-	stranded := view.stranded(float64(r.left)/fleet.WholeGPU, float64(r.cpu)/fleet.WholeGPU)
+	stranded := view.strandedGPUs(float64(r.left)/fleet.WholeGPU, float64(r.cpu)/fleet.WholeGPU)
 	s.Value = potential{
 		steady: r.watts + float64(nextPart*next),
 		scarce: float64(p.busyGPU * (float64(fragmentPart*fragment/fleet.WholeGPU) + stranded)),
@@ -141,8 +141,8 @@ func (t *kindTarget) forecast(r *residual) (watts, fragment float64) {
 	return watts, fragment
 }
 
-// stranded returns the free GPUs that the free vCPU are expected not to serve.
-func (t *kindTarget) stranded(gpus, cpus float64) float64 {
+// strandedGPUs returns the free GPUs that the free vCPU are expected not to serve.
+func (t *kindTarget) strandedGPUs(gpus, cpus float64) float64 {
 	sum := 0.0
 	for _, need := range t.needs {
 		sum += float64(need.part * max(0, gpus-cpus/need.perGPU))

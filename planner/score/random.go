@@ -19,7 +19,7 @@ func (s *SplitMix) Next() uint64 {
 	return z ^ z>>31
 }
 
-func (s *SplitMix) below(n int) int {
+func (s *SplitMix) intBelow(n int) int {
 	return int(s.Next() % uint64(n))
 }
 
@@ -29,7 +29,7 @@ func (s *SplitMix) drawGPUs(d *fleet.Demand, n *fleet.Node) planner.GPUSet {
 		return n.WholeGPUs(d.GPUs)
 	}
 	room := n.GPUsWithRoom(d.Milli)
-	for range s.below(room.Len()) {
+	for range s.intBelow(room.Len()) {
 		room &= room - 1
 	}
 	return room & -room
@@ -78,7 +78,7 @@ func (c *Random) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool
 	if r.count == 0 {
 		return 0, 0, false
 	}
-	node = r.nth(c.draw.below(r.count))
+	node = r.nth(c.draw.intBelow(r.count))
 	return node, c.draw.drawGPUs(d, c.state.Node(node)), true
 }
 

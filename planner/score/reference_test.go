@@ -116,7 +116,7 @@ func checkCurve(t *testing.T, o *openb, c score.Chooser, file string) {
 			{"gpu_w", float64(gpu), 0},
 			{"eopc_w", float64(cpu + gpu), 0},
 			{"gpu_alloc_ratio", ratio, 1e-6},
-			{"fragmented_gpu", c.State().Fragmented(meter), 1e-3},
+			{"fragmented_gpu", c.State().FragmentedGPUs(meter), 1e-3},
 		} {
 			if want := shareddata.Number(t, row[cell.column]); !(math.Abs(cell.got-want) <= cell.near) {
 				t.Fatalf("%s after %d arrivals: %v, want %v", cell.column, arrived, cell.got, want)

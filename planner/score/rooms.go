@@ -103,7 +103,7 @@ func claimRooms(classes []roomClass, kinds map[*fleet.Kind]int, arrivals float64
 		c := &classes[i]
 		claim, there := 0.0, 0
 		for j := range classes {
-			if hasNoOther(classes[j].accepts, c.accepts) {
+			if isSubset(classes[j].accepts, c.accepts) {
 				claim += classes[j].part
 			}
 		}
@@ -126,8 +126,8 @@ func acceptingKinds(d *fleet.Demand, kinds map[*fleet.Kind]int) map[*fleet.Kind]
 	return accepts
 }
 
-// hasNoOther reports whether all kinds are among others.
-func hasNoOther(kinds, others map[*fleet.Kind]bool) bool {
+// isSubset reports whether all kinds are among others.
+func isSubset(kinds, others map[*fleet.Kind]bool) bool {
 	for k := range kinds {
 		if !others[k] {
 			return false
@@ -139,8 +139,8 @@ func hasNoOther(kinds, others map[*fleet.Kind]bool) bool {
 // scarceFrom is the part of the room that is spoken for from which it is scarce.
 const scarceFrom = 0.9
 
-// follow tells for which classes room is scarce now; roomOn is what a node has of it.
-func (p *roomPrices) follow(s *fleet.State, roomOn func(*fleet.Node) []uint16) (changed bool) {
+// update tells for which classes room is scarce now; roomOn is what a node has of it.
+func (p *roomPrices) update(s *fleet.State, roomOn func(*fleet.Node) []uint16) (changed bool) {
 	if len(p.classes) == 0 {
 		return false
 	}

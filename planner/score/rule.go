@@ -103,11 +103,11 @@ func (m *activeRule) total(scores []float64, bounds []scoreRange) float64 {
 // scoreRange is the range of a part's scores.
 type scoreRange struct{ lowest, highest float64 }
 
-// gpus chooses the GPUs of a node: the lowest idle ones for tasks of whole
+// chooseGPUs chooses the GPUs of a node: the lowest idle ones for tasks of whole
 // GPUs. A task that shares one gets what the part of the greatest weight says
 // among those that care, FGD's before others' of the same weight; when none
 // cares, the tightest fit.
-func (m *activeRule) gpus(d *fleet.Demand, n *fleet.Node) planner.GPUSet {
+func (m *activeRule) chooseGPUs(d *fleet.Demand, n *fleet.Node) planner.GPUSet {
 	switch {
 	case d.GPUs == 0:
 		return 0
@@ -124,7 +124,7 @@ func (m *activeRule) gpus(d *fleet.Demand, n *fleet.Node) planner.GPUSet {
 		}
 	}
 	if best < 0 {
-		return n.Tightest(d.Milli)
+		return n.TightestGPU(d.Milli)
 	}
 	return lead
 }

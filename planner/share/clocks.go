@@ -54,24 +54,24 @@ func AdaptStep(p *sharing.Physics, mhz dvfsmodel.MHz, kappas []float64) dvfsmode
 	stretch, slack := p.Stretch(mhz), true
 	for _, kappa := range kappas {
 		if stretch > kappa {
-			return levelFrom(p, mhz+p.StepMHz)
+			return levelAtLeast(p, mhz+p.StepMHz)
 		}
 		slack = slack && stretch < slackFrom*kappa
 	}
 	if slack {
-		return levelUpTo(p, mhz-p.StepMHz)
+		return levelAtMost(p, mhz-p.StepMHz)
 	}
 	return mhz
 }
 
-// levelFrom returns the lowest level from a frequency on, at most f_max.
-func levelFrom(p *sharing.Physics, mhz dvfsmodel.MHz) dvfsmodel.MHz {
+// levelAtLeast returns the lowest level from a frequency on, at most f_max.
+func levelAtLeast(p *sharing.Physics, mhz dvfsmodel.MHz) dvfsmodel.MHz {
 	i, _ := slices.BinarySearch(p.LevelsMHz, mhz)
 	return p.LevelsMHz[min(i, len(p.LevelsMHz)-1)]
 }
 
-// levelUpTo returns the highest level up to a frequency, at least f_min.
-func levelUpTo(p *sharing.Physics, mhz dvfsmodel.MHz) dvfsmodel.MHz {
+// levelAtMost returns the highest level up to a frequency, at least f_min.
+func levelAtMost(p *sharing.Physics, mhz dvfsmodel.MHz) dvfsmodel.MHz {
 	i, found := slices.BinarySearch(p.LevelsMHz, mhz)
 	if !found {
 		i--

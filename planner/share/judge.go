@@ -76,14 +76,14 @@ type evaluatedGPU struct {
 	tasks  []int
 }
 
-func (j *evaluator) fault(format string, args ...any) {
+func (j *evaluator) addFault(format string, args ...any) {
 	j.result.Faults = append(j.result.Faults, fmt.Sprintf(format, args...))
 }
 
 // collectTasks finds out what runs where.
 func (j *evaluator) collectTasks() {
 	if len(j.p.GPUs) != len(j.in.Tasks) {
-		j.fault("places of %d tasks, want %d", len(j.p.GPUs), len(j.in.Tasks))
+		j.addFault("places of %d tasks, want %d", len(j.p.GPUs), len(j.in.Tasks))
 	}
 	for l := range j.in.Tasks {
 		if l >= len(j.p.GPUs) || len(j.p.GPUs[l]) == 0 {
@@ -92,14 +92,14 @@ func (j *evaluator) collectTasks() {
 		}
 		on := j.p.GPUs[l]
 		if len(on) != j.in.Tasks[l].GPUs {
-			j.fault("task %s is on %d GPUs, want %d", j.in.Tasks[l].ID, len(on), j.in.Tasks[l].GPUs)
+			j.addFault("task %s is on %d GPUs, want %d", j.in.Tasks[l].ID, len(on), j.in.Tasks[l].GPUs)
 		}
 		for i, g := range on {
 			switch {
 			case g < 0 || g >= len(j.gpus):
-				j.fault("task %s is on GPU %d, want 0 to %d", j.in.Tasks[l].ID, g, len(j.gpus)-1)
+				j.addFault("task %s is on GPU %d, want 0 to %d", j.in.Tasks[l].ID, g, len(j.gpus)-1)
 			case slices.Contains(on[:i], g):
-				j.fault("task %s is on GPU %d twice", j.in.Tasks[l].ID, g)
+				j.addFault("task %s is on GPU %d twice", j.in.Tasks[l].ID, g)
 			default:
 				j.gpus[g].tasks = append(j.gpus[g].tasks, l)
 			}
@@ -110,14 +110,14 @@ func (j *evaluator) collectTasks() {
 // checkClocks looks at the frequencies.
 func (j *evaluator) checkClocks() {
 	if len(j.p.MHz) != len(j.gpus) {
-		j.fault("frequencies of %d GPUs, want %d", len(j.p.MHz), len(j.gpus))
+		j.addFault("frequencies of %d GPUs, want %d", len(j.p.MHz), len(j.gpus))
 	}
 	for g := range j.gpus {
 		switch f := j.mhz(g); {
 		case f == 0 && len(j.gpus[g].tasks) > 0:
-			j.fault("GPU %d sleeps, but has tasks", g)
+			j.addFault("GPU %d sleeps, but has tasks", g)
 		case f != 0 && !slices.Contains(j.in.Physics.LevelsMHz, f):
-			j.fault("GPU %d runs at %g MHz, want one of the levels", g, f)
+			j.addFault("GPU %d runs at %g MHz, want one of the levels", g, f)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func (j *evaluator) checkSlowdowns() {
 			continue
 		}
 		stretch := math.Pow(float64(slices.Max(j.in.Physics.LevelsMHz)/f), j.in.Physics.Beta)
-		slowdown := stretch * j.work(tasks) * j.interference(g)
+		slowdown := stretch * j.slotsNeeded(tasks) * j.interference(g)
 		for _, l := range tasks {
 			j.result.Slowdown[l] = max(j.result.Slowdown[l], slowdown)
 			byFrequency[l] = max(byFrequency[l], stretch)
@@ -156,8 +156,8 @@ func (j *evaluator) checkSlowdowns() {
 	}
 }
 
-// work returns how many slots a GPU needs for a slot of its tasks, on average.
-func (j *evaluator) work(tasks []int) float64 {
+// slotsNeeded returns how many slots a GPU needs for a slot of its tasks, on average.
+func (j *evaluator) slotsNeeded(tasks []int) float64 {
 	needed, slots := 0.0, len(j.in.Tasks[tasks[0]].UtilPct)
 	for slot := range slots {
 		percent := 0.0

@@ -14,13 +14,13 @@ func Policies() []NamedPolicy {
 		{"cats", "algorithms 1 to 4 as printed: GPUs that sleep are candidates, too", CATS(), AdaptedClock},
 		{
 			"cats-active", "the same, but GPUs wake only where no running one has the memory",
-			ScoreRule{running(hasSpareMemory), dissimilarity, CATS()},
+			ScoreRule{onlyRunning(hasSpareMemory), dissimilarity, CATS()},
 			AdaptedClock,
 		},
 		{
 			"cats-thresholds",
 			"running GPUs with correlation and mean utilisation below thresholds, else one wakes",
-			ScoreRule{running(isWithinThresholds), dissimilarity, wakeGPU},
+			ScoreRule{onlyRunning(isWithinThresholds), dissimilarity, wakeGPU},
 			AdaptedClock,
 		},
 		{
@@ -35,7 +35,7 @@ func Policies() []NamedPolicy {
 		},
 		{
 			"first", "as hotcloud by the first slot's utilisation",
-			ScoreRule{running(hasRoomAtFirst), nil, wakeGPU},
+			ScoreRule{onlyRunning(hasRoomAtFirst), nil, wakeGPU},
 			MaxClock,
 		},
 		{"bf", "best fit: least utilisation and memory left", ScoreRule{hasRoomFor, leftOver, wakeGPU}, MaxClock},

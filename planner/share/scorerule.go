@@ -64,10 +64,10 @@ func CATS() ScoreRule { return ScoreRule{hasSpareMemory, dissimilarity, nil} }
 
 // HotCloud places a task on the first running GPU whose mean utilisation stays
 // within 100 percent, else on the first that sleeps.
-func HotCloud() ScoreRule { return ScoreRule{allows: running(hasRoomFor), otherwise: wakeGPU} }
+func HotCloud() ScoreRule { return ScoreRule{allows: onlyRunning(hasRoomFor), otherwise: wakeGPU} }
 
-// running allows GPUs that something allows only where they have tasks.
-func running(allows func(s *sharing.State, task, gpu int) bool) func(*sharing.State, int, int) bool {
+// onlyRunning allows GPUs that something allows only where they have tasks.
+func onlyRunning(allows func(s *sharing.State, task, gpu int) bool) func(*sharing.State, int, int) bool {
 	return func(s *sharing.State, task, gpu int) bool { return s.IsBusy(gpu) && allows(s, task, gpu) }
 }
 

@@ -24,9 +24,9 @@ type moments struct {
 	sumXX, sumYY, sumXY float64
 }
 
-// merged returns the moments of two sets of samples together (Chan, Golub and
+// mergeMoments returns the moments of two sets of samples together (Chan, Golub and
 // LeVeque 1983).
-func merged(a, b *moments) moments {
+func mergeMoments(a, b *moments) moments {
 	if a.n == 0 {
 		return *b
 	}
@@ -47,8 +47,8 @@ func merged(a, b *moments) moments {
 	}
 }
 
-// result returns the coefficient of the samples, of which total-n had gaps.
-func (m *moments) result(total int) Correlation {
+// correlation returns the coefficient of the samples, of which total-n had gaps.
+func (m *moments) correlation(total int) Correlation {
 	r := Correlation{Samples: int(m.n), Gaps: total - int(m.n)}
 	scale := math.Sqrt(m.sumXX) * math.Sqrt(m.sumYY)
 	coefficient := m.sumXY / scale

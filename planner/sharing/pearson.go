@@ -26,7 +26,7 @@ func Pearson(x, y []float64) Correlation {
 	if !isVarying(x, y, m.sumXX) || !isVarying(y, x, m.sumYY) {
 		m.sumXX, m.sumYY = 0, 0
 	}
-	return m.result(n)
+	return m.correlation(n)
 }
 
 // point is a sample, or what samples are measured from.
@@ -38,11 +38,11 @@ func momentsOf(x, y []float64) (all moments, origin point) {
 	for hasVectors && len(x) >= vectorLen {
 		n := min(blockLen, len(x)/vectorLen*vectorLen)
 		block := momentsVector(x[:n], y[:n], &origin, all.n == 0)
-		all = merged(&all, &block)
+		all = mergeMoments(&all, &block)
 		x, y = x[n:], y[n:]
 	}
 	rest := momentsScalar(x, y, &origin, all.n == 0)
-	return merged(&all, &rest), origin
+	return mergeMoments(&all, &rest), origin
 }
 
 // momentsVector returns the moments of a block in two passes. The first block puts

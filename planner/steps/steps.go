@@ -112,8 +112,8 @@ func (f Function[V]) Integral(during planner.Interval) (sum V) {
 	return sum
 }
 
-// Over returns the mean and the highest value, 0 or more, during a time.
-func (f Function[V]) Over(interval planner.Interval) (mean, peak V) {
+// MeanAndPeak returns the mean and the highest value, 0 or more, during a time.
+func (f Function[V]) MeanAndPeak(interval planner.Interval) (mean, peak V) {
 	for part, value := range f.During(interval) {
 		mean += value * V(part.Len()/interval.Len())
 		peak = max(peak, value)

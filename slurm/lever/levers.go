@@ -67,7 +67,7 @@ const (
 func (l *Levers) Change(ctx context.Context, from string, u Undo) error {
 	if u.Lever == Power {
 		if u.After != "power_down" {
-			return invalid("power state", u.After)
+			return invalidError("power state", u.After)
 		}
 		return l.powerDown(ctx, u.Node)
 	}
@@ -91,17 +91,17 @@ func (l *Levers) Undo(ctx context.Context, u Undo) error {
 	switch u.Lever {
 	case Power:
 		if u.Before != "power_up" {
-			return invalid("power state", u.Before)
+			return invalidError("power state", u.Before)
 		}
 		return l.powerUp(ctx, u.Node)
 	case Prefer:
 		if len(u.Before) > maxPrefer ||
 			strings.ContainsFunc(u.Before, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return invalid("prefer", u.Before)
+			return invalidError("prefer", u.Before)
 		}
 	case Begin:
 		if u.Before != "" {
-			return invalid("begin", u.Before)
+			return invalidError("begin", u.Before)
 		}
 	default:
 		if err := u.checkNumbers(u.Before); err != nil {
@@ -111,7 +111,7 @@ func (l *Levers) Undo(ctx context.Context, u Undo) error {
 	return l.set(ctx, &u, u.After, u.Before)
 }
 
-func invalid(what, value string) error {
+func invalidError(what, value string) error {
 	return fmt.Errorf("%s %q: %w", what, slurm.Printable(value, 80), slurm.ErrInvalid)
 }
 
@@ -122,14 +122,14 @@ func (u *Undo) checkNumbers(value string) error {
 		before, err1 := strconv.ParseInt(u.Before, 10, 32)
 		after, err2 := strconv.ParseInt(u.After, 10, 32)
 		if err1 != nil || err2 != nil || after < before || after-before > maxNice {
-			return invalid("nice", u.Before+" to "+u.After)
+			return invalidError("nice", u.Before+" to "+u.After)
 		}
 	case Weight:
 		if w, err := strconv.ParseUint(value, 10, 32); err != nil || w > maxWeight {
-			return invalid("weight", value)
+			return invalidError("weight", value)
 		}
 	default:
-		return invalid("lever", string(u.Lever))
+		return invalidError("lever", string(u.Lever))
 	}
 	return nil
 }

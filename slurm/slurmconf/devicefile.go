@@ -20,7 +20,7 @@ const maxLinks = 8
 // deviceOf returns the GPU whose device file is named, by the file that a symbolic link leads to.
 func deviceOf(fsys fs.FS, file string) Device {
 	d := Device{File: file, Minor: -1}
-	name := resolve(fsys, file)
+	name := resolveLinks(fsys, file)
 	m := gpuFile.FindStringSubmatch(name)
 	if m == nil {
 		return d
@@ -44,9 +44,9 @@ func renderNodeOf(fsys fs.FS, card string) string {
 	return strings.TrimPrefix(path.Base(nodes[0]), "renderD")
 }
 
-// resolve follows symbolic links; "" where they lead nowhere. A link to /dev/null keeps its name: labs
+// resolveLinks follows symbolic links; "" where they lead nowhere. A link to /dev/null keeps its name: labs
 // without GPUs have such device files.
-func resolve(fsys fs.FS, file string) string {
+func resolveLinks(fsys fs.FS, file string) string {
 	file = path.Clean(file)
 	for range maxLinks {
 		target, err := fs.ReadLink(fsys, strings.TrimPrefix(file, "/"))

@@ -35,7 +35,7 @@ var ErrOrder = errors.New("the order of Slurm's GPUs isn't certain")
 // GPUs, is in the order of PCI bus ids, too (gpu_rsmi.c), and knows them by their render nodes.
 func (m *DeviceMap) DriverIndexes(gpus []DriverGPU) ([]int, error) {
 	if m.AutoDetect == "" || m.AutoDetect == "off" {
-		return m.byFile(gpus)
+		return m.matchByFile(gpus)
 	}
 	if i := slices.IndexFunc(m.Devices, func(d Device) bool { return d.isForeign() }); i >= 0 {
 		return nil, fmt.Errorf("AutoDetect=%s, and gres.conf names %s, which isn't a GPU's own device file: %w",
@@ -48,11 +48,11 @@ func (m *DeviceMap) DriverIndexes(gpus []DriverGPU) ([]int, error) {
 	switch m.AutoDetect {
 	case "nvidia":
 		if !hasRenderNodes(gpus) {
-			return m.byAutoDetect(gpus, minorOrder)
+			return m.matchByAutoDetect(gpus, minorOrder)
 		}
 	case "rsmi":
 		if hasRenderNodes(gpus) {
-			return m.fromRenderNodes().byAutoDetect(countedFromZero(gpus), driverOrder)
+			return m.fromRenderNodes().matchByAutoDetect(renumberFromZero(gpus), driverOrder)
 		}
 	}
 	if hasRenderNodes(gpus) {
@@ -60,7 +60,7 @@ func (m *DeviceMap) DriverIndexes(gpus []DriverGPU) ([]int, error) {
 			ErrOrder)
 	}
 	if strings.Contains(m.AutoDetect, "nvml") || m.AutoDetect == "full" { // as slurmd reads it
-		return m.byAutoDetect(gpus, driverOrder)
+		return m.matchByAutoDetect(gpus, driverOrder)
 	}
 	return nil, fmt.Errorf("AutoDetect=%s isn't for NVIDIA GPUs: %w", slurm.Printable(m.AutoDetect, 40),
 		ErrOrder)
@@ -74,8 +74,8 @@ func hasRenderNodes(gpus []DriverGPU) bool {
 	return slices.ContainsFunc(gpus, func(g DriverGPU) bool { return g.Minor >= firstRenderNode })
 }
 
-// countedFromZero is GPUs by the numbers of their render nodes, the first of which is 0.
-func countedFromZero(gpus []DriverGPU) []DriverGPU {
+// renumberFromZero is GPUs by the numbers of their render nodes, the first of which is 0.
+func renumberFromZero(gpus []DriverGPU) []DriverGPU {
 	list := slices.Clone(gpus)
 	for i := range list {
 		list[i].Minor = max(-1, list[i].Minor-firstRenderNode)
@@ -94,8 +94,8 @@ func (m *DeviceMap) fromRenderNodes() *DeviceMap {
 	return &next
 }
 
-// byFile finds the GPU of each device file.
-func (m *DeviceMap) byFile(gpus []DriverGPU) ([]int, error) {
+// matchByFile finds the GPU of each device file.
+func (m *DeviceMap) matchByFile(gpus []DriverGPU) ([]int, error) {
 	var places []int
 	for _, d := range m.Devices {
 		if d.File == "" {
@@ -125,9 +125,9 @@ func (m *DeviceMap) hasPartOf(minor int) bool {
 	return slices.ContainsFunc(m.Devices, func(d Device) bool { return slices.Contains(d.parts, minor) })
 }
 
-// byAutoDetect finds the GPUs that slurmd finds by itself: all that the driver counts,
+// matchByAutoDetect finds the GPUs that slurmd finds by itself: all that the driver counts,
 // or those of them that the configuration wants, in an order.
-func (m *DeviceMap) byAutoDetect(gpus []DriverGPU, order func([]DriverGPU) ([]int, error)) ([]int, error) {
+func (m *DeviceMap) matchByAutoDetect(gpus []DriverGPU, order func([]DriverGPU) ([]int, error)) ([]int, error) {
 	if !m.Counted { // one may have gone since slurmd looked
 		return nil, fmt.Errorf("slurm.conf doesn't say how many GPUs the node has: %w", ErrOrder)
 	}

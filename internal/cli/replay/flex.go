@@ -91,7 +91,7 @@ func (h *historyReplay) flex(c *cli.Context, times []flexTime) error {
 			if now < 0 {
 				continue
 			}
-			unplaced, err := t.add(ctx, presentAt(h.setup.Problem, played, now), pol, options)
+			unplaced, err := t.add(ctx, problemAt(h.setup.Problem, played, now), pol, options)
 			if err != nil {
 				return err
 			}
@@ -140,14 +140,14 @@ func (w *flexWindow) add(ctx context.Context, p *planner.Problem, plan *planner.
 	if err != nil {
 		return err //nolint:wrapcheck // says which
 	}
-	w.takes, w.gives = append(w.takes, float64(f.Mean)), append(w.gives, float64(f.Gives()))
+	w.takes, w.gives = append(w.takes, float64(f.Mean)), append(w.gives, float64(f.Reduction()))
 	w.later = append(w.later, turnaround(p, f.Kept)/turnaround(p, plan))
 	w.energy = append(w.energy, float64(f.Kept.Ledger.Total()/plan.Ledger.Total()))
 	return nil
 }
 
-// presentAt returns what of a problem runs and waits at a moment of a plan, which is the 0 of the new one.
-func presentAt(p *planner.Problem, plan *planner.Plan, now float64) *planner.Problem {
+// problemAt returns what of a problem runs and waits at a moment of a plan, which is the 0 of the new one.
+func problemAt(p *planner.Problem, plan *planner.Plan, now float64) *planner.Problem {
 	left := *p
 	left.Tasks, left.Snapshot, left.Mode = nil, &planner.Snapshot{}, planner.Offline
 	for i := range p.Tasks {

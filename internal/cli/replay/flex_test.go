@@ -52,7 +52,7 @@ func TestFromAnyMomentOfAPlanItsRestIsPlanned(t *testing.T) {
 		p := drawn(t, seed)
 		plan := plannertest.Solve(t, p, "easy")
 		now := plan.Ledger.End * (0.1 + 0.8*float64(seed%7)/6)
-		left := presentAt(p, plan, now)
+		left := problemAt(p, plan, now)
 		want, ends := present(p, plan, now)
 		if len(left.Tasks) != want {
 			t.Fatalf("seed %d: %d tasks, want %d", seed, len(left.Tasks), want)

@@ -79,9 +79,9 @@ func (p peakUse) String() string {
 		p.Cluster)
 }
 
-// beyondCluster returns the peaks that the cluster can't have had. If those of one model are all there are,
+// peaksBeyondCluster returns the peaks that the cluster can't have had. If those of one model are all there are,
 // their sum isn't among them.
-func beyondCluster(peaks []peakUse) []peakUse {
+func peaksBeyondCluster(peaks []peakUse) []peakUse {
 	over := slices.DeleteFunc(slices.Clone(peaks), func(p peakUse) bool { return p.Log <= p.Cluster })
 	if len(over) == 2 && over[0].Model == "" && over[0].Log == over[1].Log {
 		return over[1:]

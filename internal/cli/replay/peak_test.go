@@ -60,14 +60,14 @@ func TestPeaksAreHeldAgainstTheScaledCluster(t *testing.T) {
 		{Model: "A", Log: 20, Cluster: 12, At: second(0)},
 		{Model: "B", Log: 4, Cluster: 8, At: second(1)},
 	}
-	if !slices.Equal(peaks, want) || !slices.Equal(beyondCluster(peaks), want[:2]) {
-		t.Errorf("%+v, beyond %+v, want %+v", peaks, beyondCluster(peaks), want)
+	if !slices.Equal(peaks, want) || !slices.Equal(peaksBeyondCluster(peaks), want[:2]) {
+		t.Errorf("%+v, beyond %+v, want %+v", peaks, peaksBeyondCluster(peaks), want)
 	}
 	larger := scaledCluster(cluster, 5./3)
 	if larger.Classes[0].Count != 5 || larger.Classes[1].Count != 2 || cluster.Classes[0].Count != 3 {
 		t.Errorf("scaled %+v, and %+v before", larger.Classes, cluster.Classes)
 	}
-	if over := beyondCluster(peakUses(uses, &larger)); len(over) > 0 {
+	if over := peaksBeyondCluster(peakUses(uses, &larger)); len(over) > 0 {
 		t.Errorf("beyond %+v", over)
 	}
 	cluster.Classes[1].Count = 0

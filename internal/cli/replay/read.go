@@ -261,12 +261,12 @@ func (h *historyReplay) join(c *cli.Context) error {
 	if err := policy.ImplyDue(c.Context, h.setup.Problem, h.setup.Config.Safety.MaxTurnaround); err != nil {
 		return err
 	}
-	return h.choose(c)
+	return h.choosePolicies(c)
 }
 
-// choose takes the policies, each once. The baseline and constant clocks are played
+// choosePolicies takes the policies, each once. The baseline and constant clocks are played
 // in any case.
-func (h *historyReplay) choose(c *cli.Context) error {
+func (h *historyReplay) choosePolicies(c *cli.Context) error {
 	names := policy.SplitList(c.StringSlice("policy"))
 	if len(names) == 0 {
 		names = []string{"baseline,clocks=optimum"} // Slurm schedules, clocks are ours
@@ -315,7 +315,7 @@ func (h *historyReplay) problemFor(drawn *pooled.ResponseDraw) (*planner.Problem
 	}
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	goal := h.setup.Config.Goal()
-	goal.Set(p)
+	goal.ApplyTo(p)
 	p.Start = h.setup.Config.Start(p.Mode)
 	if drawn != nil {
 		for i := range tasks {
@@ -352,7 +352,7 @@ func (h *historyReplay) comparePeaks(c *cli.Context) error {
 	for _, p := range h.peaks {
 		factor = max(factor, float64(p.Log)/float64(max(1, p.Cluster)))
 	}
-	over := beyondCluster(h.peaks)
+	over := peaksBeyondCluster(h.peaks)
 	if len(over) == 0 {
 		return nil
 	}

@@ -352,7 +352,7 @@ func (r *HistoryReport) clusterText() string {
 	if r.Scale != 1 {
 		parts = append(parts, fmt.Sprintf("nodes × %.6g", r.Scale))
 	}
-	if over := beyondCluster(r.Peaks); len(over) > 0 {
+	if over := peaksBeyondCluster(r.Peaks); len(over) > 0 {
 		which := "not the log's, which had "
 		if r.LoggedWaitS == 0 {
 			which = "if jobs started when they were submitted, the log had "

@@ -56,7 +56,7 @@ func TableFlags(files string) []cli.Flag {
 func tableOptions(c *cli.Context, check func(target string) error) (*queue.TableOptions, error) {
 	o := &queue.TableOptions{Ignore: c.Bool("ignore-columns")}
 	for _, text := range c.StringSlice("map") {
-		if err := o.Map(text, check); err != nil {
+		if err := o.AddMapping(text, check); err != nil {
 			return nil, terminal.Usagef("--map %v", err)
 		}
 	}
@@ -149,8 +149,8 @@ func ProfilesFlag() cli.Flag {
 	return &cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"}
 }
 
-// NoNodes says that a file which was named for its nodes has none.
-func NoNodes(name string) error {
+// NoNodesError says that a file which was named for its nodes has none.
+func NoNodesError(name string) error {
 	return terminal.WithHint(fmt.Errorf("%s: no nodes, want at least one [[cluster.nodes]] table", name),
 		"epplan config init writes a file with all keys")
 }

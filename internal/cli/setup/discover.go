@@ -231,7 +231,7 @@ func (f *Found) Text() (text string, leftOut []string, err error) {
 		k := &f.kinds[i]
 		if why := k.problem(); why != "" {
 			line := fmt.Sprintf("%s with %s each (%s): %s", report.Plural(len(k.nodes), "node"),
-				report.Plural(k.gpus, "GPU"), firstOf(k.nodes), why)
+				report.Plural(k.gpus, "GPU"), firstNames(k.nodes), why)
 			leftOut = append(leftOut, line)
 			fmt.Fprintf(&b, "\n# Left out: %s\n", terminal.Printable(line))
 			continue
@@ -239,7 +239,7 @@ func (f *Found) Text() (text string, leftOut []string, err error) {
 		used[k.model] = true
 		name := slurmqueue.ClassName(names, k.model, k.gpus)
 		fmt.Fprintf(&b, "\n[[cluster.nodes]] # %s\nname = %q\ncount = %d\ngpu_model = %q\ngpus = %d\n",
-			terminal.Printable(firstOf(k.nodes)), name, len(k.nodes), k.model, k.gpus)
+			terminal.Printable(firstNames(k.nodes)), name, len(k.nodes), k.model, k.gpus)
 		if k.cpus > 0 {
 			fmt.Fprintf(&b, "cpus = %d\n", k.cpus)
 		}
@@ -247,7 +247,7 @@ func (f *Found) Text() (text string, leftOut []string, err error) {
 			fmt.Fprintf(&b, "mem_gib = %d\n", k.memGiB)
 		}
 		if k.partitions != "" {
-			fmt.Fprintf(&b, "partitions = [%s]\n", quoted(strings.Split(k.partitions, ",")))
+			fmt.Fprintf(&b, "partitions = [%s]\n", quoteTOML(strings.Split(k.partitions, ",")))
 		}
 	}
 	builtin := config.BuiltinProfiles()
@@ -264,8 +264,8 @@ func (f *Found) Text() (text string, leftOut []string, err error) {
 	return b.String(), leftOut, err
 }
 
-// firstOf returns the first names of a list, and how many more there are.
-func firstOf(names []string) string {
+// firstNames returns the first names of a list, and how many more there are.
+func firstNames(names []string) string {
 	const most = 4
 	if len(names) <= most {
 		return strings.Join(names, ", ")
@@ -273,8 +273,8 @@ func firstOf(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// quoted returns texts as TOML writes them in an array.
-func quoted(texts []string) string {
+// quoteTOML returns texts as TOML writes them in an array.
+func quoteTOML(texts []string) string {
 	all := make([]string, len(texts))
 	for i, text := range texts {
 		all[i] = fmt.Sprintf("%q", terminal.Printable(text))

@@ -104,8 +104,8 @@ func (s *Setup) CheckPaperFlags(c *cli.Context) (err error) {
 	return nil
 }
 
-// Problem is setup with the problem joined, for commands with one cluster.
-func Problem(t *terminal.Terminal, c *cli.Context, name string) (*Setup, error) {
+// ReadProblem is setup with the problem joined, for commands with one cluster.
+func ReadProblem(t *terminal.Terminal, c *cli.Context, name string) (*Setup, error) {
 	s, err := Read(t, c, name)
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (s *Setup) Configure(t *terminal.Terminal, c *cli.Context) error {
 			return err
 		}
 		if c.String("config") == "" && !s.Config.HasNodes() {
-			return NoNodes(name)
+			return NoNodesError(name)
 		}
 	}
 	s.Params = s.Config.Policy.Params()
@@ -243,7 +243,7 @@ func (s *Setup) Join(t *terminal.Terminal, c *cli.Context, gpusPerNode int) erro
 	s.noteBudget(t, c)
 	s.Problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	goal := s.Config.Goal()
-	goal.Set(s.Problem)
+	goal.ApplyTo(s.Problem)
 	if s.SlurmQueue != nil {
 		if err := s.SlurmQueue.AddRunning(s.Problem); err != nil {
 			return err
@@ -378,9 +378,9 @@ func (s *Setup) Policy(text string) (*planner.Policy, error) {
 			text, pace, tolerance = policy.PacedPolicy, cmp.Or(pace, s.Config.Safety.Pace), 0
 		}
 	}
-	full := policy.With(text, "tolerance", tolerance)
+	full := policy.WithNumber(text, "tolerance", tolerance)
 	if params.Pace = 0; policy.AcceptsNumber(text, "pace") {
-		full = policy.With(full, "pace", pace)
+		full = policy.WithNumber(full, "pace", pace)
 	}
 	p, err := ParsePolicy(full, params)
 	if err != nil {
@@ -403,7 +403,7 @@ func (s *Setup) Frontier(ctx context.Context, plan *planner.Plan) (f planreport.
 	pace := policy.PaceOf(plan.Policy)
 	f.Pace = min(math.Round((pace+step)*100)/100, p.MaxTurnaround)
 	if pace > 0 && f.Pace > pace {
-		slower, err := policy.Parse(policy.With(plan.Policy, "pace", f.Pace), s.Params)
+		slower, err := policy.Parse(policy.WithNumber(plan.Policy, "pace", f.Pace), s.Params)
 		if err != nil {
 			return f, err
 		}
@@ -424,14 +424,14 @@ func (s *Setup) checkFlagUsed(text string) error {
 			return terminal.Usagef("--%s and policy %s both say %s, want it once", flag, text, flag)
 		case !policy.AcceptsNumber(text, flag) && !(flag == "theta" && s.Params.Theta == 1):
 			return terminal.Usagef("--%s does nothing for policy %s, want it left out, or another policy: "+
-				"%s takes it", flag, text, policyTaking(flag))
+				"%s takes it", flag, text, policyWithNumber(flag))
 		}
 	}
 	return nil
 }
 
-// policyTaking returns a policy that a number acts on.
-func policyTaking(flag string) string {
+// policyWithNumber returns a policy that a number acts on.
+func policyWithNumber(flag string) string {
 	switch flag {
 	case "effort":
 		return policy.SearchPolicy

@@ -133,7 +133,7 @@ func (a *parsedArgs) takeFlag(arg string, rest []string) ([]string, error) {
 		value, rest = rest[0], rest[1:]
 		a.options = append(a.options, value)
 	}
-	if err := a.moved(arg + " " + value); err != nil {
+	if err := a.movedError(arg + " " + value); err != nil {
 		return nil, err
 	}
 	return rest, checkValue(flag, value)
@@ -192,9 +192,9 @@ func checkValue(flag cli.Flag, value string) error {
 	return nil
 }
 
-// moved returns a usage error for an old spelling of a command or flag that another program has now, nil for
+// movedError returns a usage error for an old spelling of a command or flag that another program has now, nil for
 // others.
-func (a *parsedArgs) moved(word string) error {
+func (a *parsedArgs) movedError(word string) error {
 	spelling := strings.Join(append(slices.Clone(a.path[1:]), word), " ")
 	now, ok := a.program.Moved[spelling]
 	if !ok {
@@ -207,7 +207,7 @@ func (a *parsedArgs) moved(word string) error {
 }
 
 func (a *parsedArgs) unknownCommand(name string) error {
-	if err := a.moved(name); err != nil {
+	if err := a.movedError(name); err != nil {
 		return err
 	}
 	names := TextsOf(a.commands, func(c *cli.Command) string { return c.Name })
@@ -220,7 +220,7 @@ func (a *parsedArgs) unknownCommand(name string) error {
 
 func (a *parsedArgs) unknownFlag(arg string) error {
 	given, _, _ := strings.Cut(arg, "=")
-	if err := a.moved(given); err != nil {
+	if err := a.movedError(given); err != nil {
 		return err
 	}
 	names := TextsOf(a.flags, func(f cli.Flag) string { return f.Names()[0] })
@@ -315,8 +315,8 @@ func CheckArgs(c *cli.Context, least, most int, want string) error {
 	return nil
 }
 
-// Takes returns a command that has so many positional arguments.
-func Takes(
+// WithArgs returns a command that has so many positional arguments.
+func WithArgs(
 	least, most int, want string, command func(*Terminal, *cli.Context) error,
 ) func(*Terminal, *cli.Context) error {
 	return func(t *Terminal, c *cli.Context) error {
@@ -327,9 +327,9 @@ func Takes(
 	}
 }
 
-// TakesNone returns a command without positional arguments.
-func TakesNone(command func(*Terminal, *cli.Context) error) func(*Terminal, *cli.Context) error {
-	return Takes(0, 0, "none", command)
+// WithoutArgs returns a command without positional arguments.
+func WithoutArgs(command func(*Terminal, *cli.Context) error) func(*Terminal, *cli.Context) error {
+	return WithArgs(0, 0, "none", command)
 }
 
 // JSONFlag returns the flag for JSON.

@@ -84,7 +84,7 @@ func (t *Terminal) Write(name string, f func(io.Writer) error) error {
 	default:
 		err = writeInPlace(name, f)
 	}
-	return unwritten(name, err)
+	return writeError(name, err)
 }
 
 // WriteText is [Terminal.Write] of a text.
@@ -95,8 +95,8 @@ func (t *Terminal) WriteText(name, text string) error {
 	})
 }
 
-// unwritten is the error of a file that can't be written; nil of none.
-func unwritten(name string, err error) error {
+// writeError is the error of a file that can't be written; nil of none.
+func writeError(name string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -59,13 +59,13 @@ func (t *Terminal) addCommonFlags(c *cli.Command) {
 			flags = append(flags,
 				&cli.StringFlag{Name: "out", Usage: manual.ResultFile, DefaultText: "standard output"})
 			action := c.Action
-			c.Action = func(ctx *cli.Context) error { return t.into(ctx.String("out"), action, ctx) }
+			c.Action = func(ctx *cli.Context) error { return t.runIntoFile(ctx.String("out"), action, ctx) }
 		}
 	}
 	c.Flags = slices.Concat(c.Flags, flags)
 	c.Before = func(ctx *cli.Context) error {
 		t.outputs = namedOutputs(ctx, c.Flags)
-		return cmp.Or(t.setManners(ctx), t.setFormat(ctx, formats))
+		return cmp.Or(t.setOutputStyle(ctx), t.setFormat(ctx, formats))
 	}
 }
 
@@ -75,8 +75,8 @@ func orList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// setManners sets how much is said, and in which colours.
-func (t *Terminal) setManners(c *cli.Context) error {
+// setOutputStyle sets how much is said, and in which colours.
+func (t *Terminal) setOutputStyle(c *cli.Context) error {
 	if t.quiet = c.Bool("quiet"); t.quiet {
 		t.Progress = false
 	}
@@ -116,9 +116,9 @@ func (t *Terminal) setFormat(c *cli.Context, formats []string) error {
 	return nil
 }
 
-// into runs a command and puts what it prints into a file, also if it then fails: a plan with jobs that end
+// runIntoFile runs a command and puts what it prints into a file, also if it then fails: a plan with jobs that end
 // late is printed. Nothing printed leaves the file as it was.
-func (t *Terminal) into(name string, command cli.ActionFunc, c *cli.Context) error {
+func (t *Terminal) runIntoFile(name string, command cli.ActionFunc, c *cli.Context) error {
 	if !toFile(name) {
 		return command(c)
 	}

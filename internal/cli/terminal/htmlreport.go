@@ -41,7 +41,7 @@ func CheckHTML(c *cli.Context, others ...string) error {
 		}
 	}
 	if _, err := os.Stat(filepath.Dir(name)); errors.Is(err, fs.ErrNotExist) { // before what may take minutes
-		return unwritten(name, err)
+		return writeError(name, err)
 	}
 	for _, flag := range others {
 		if IsSameTarget(name, c.String(flag)) {

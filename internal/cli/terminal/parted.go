@@ -37,16 +37,16 @@ func (w *PartedWork[T]) RunWith(ctx context.Context, progress *report.Progress) 
 		}
 	}
 	values := make([]T, len(w.Names))
-	return values, SideBySide(ctx, w.AtOnce, len(w.Names), func(ctx context.Context, i int) (err error) {
+	return values, InParallel(ctx, w.AtOnce, len(w.Names), func(ctx context.Context, i int) (err error) {
 		defer progress.Add(1)
 		values[i], err = w.Do(ctx, i)
 		return err
 	})
 }
 
-// SideBySide does so many pieces of work, some at a time, 0: as many as there are processors.
+// InParallel does so many pieces of work, some at a time, 0: as many as there are processors.
 // The first error ends the context of the others.
-func SideBySide(ctx context.Context, atOnce, count int, do func(ctx context.Context, i int) error) error {
+func InParallel(ctx context.Context, atOnce, count int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(cmp.Or(atOnce, runtime.GOMAXPROCS(0)))
 	for i := range count {

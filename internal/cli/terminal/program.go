@@ -189,7 +189,7 @@ func completionCommand(t *Terminal) *cli.Command {
 		ArgsUsage: "bash|zsh|fish",
 		Description: "Source what is printed from the shell's start-up file: . " + name + ".bash\n" +
 			"Example: " + name + " completion bash > " + name + ".bash",
-		Action: t.Runs(Takes(1, 1, "a shell: bash, zsh or fish", runCompletion)),
+		Action: t.Runs(WithArgs(1, 1, "a shell: bash, zsh or fish", runCompletion)),
 	}
 }
 
@@ -212,7 +212,7 @@ func manCommand(t *Terminal) *cli.Command {
 		Description: "Pages go to FOLDER/man1; man finds them where FOLDER is in MANPATH. Packages bring them along.\n" +
 			"Their date is today's, or what SOURCE_DATE_EPOCH says.\n" +
 			"Example: " + name + " man manual",
-		Action: t.Runs(Takes(1, 1, "a folder", func(t *Terminal, c *cli.Context) error {
+		Action: t.Runs(WithArgs(1, 1, "a folder", func(t *Terminal, c *cli.Context) error {
 			book, err := t.Program.book(t)
 			if err != nil {
 				return err
@@ -243,7 +243,7 @@ func versionCommand(t *Terminal) *cli.Command {
 		Usage:       "print the version",
 		Description: "Example: " + t.Program.Name + " version --json",
 		Flags:       []cli.Flag{JSONFlag()},
-		Action: t.Runs(TakesNone(func(t *Terminal, c *cli.Context) error {
+		Action: t.Runs(WithoutArgs(func(t *Terminal, c *cli.Context) error {
 			return t.printVersion(c.Bool("json"))
 		})),
 	}

@@ -22,8 +22,8 @@ type Settings struct {
 	Seed      uint64
 }
 
-// Defaults are settings that do for some thousands to a hundred thousand rows.
-func Defaults() Settings {
+// DefaultSettings are settings that do for some thousands to a hundred thousand rows.
+func DefaultSettings() Settings {
 	return Settings{
 		Trees: 200, Leaves: 24, MinLeaf: 20, Rate: 0.08, Quantile: 0.5,
 		Rows: 0.7, Features: 0.6, Smoothing: 5, Bins: 63, Seed: 1,

@@ -32,7 +32,7 @@ func steps(rows int) (x [][]float64, y []float64) {
 
 func fit(t *testing.T, x [][]float64, y []float64, change func(*boost.Settings)) *boost.Model {
 	t.Helper()
-	s := boost.Defaults()
+	s := boost.DefaultSettings()
 	if change != nil {
 		change(&s)
 	}
@@ -117,7 +117,7 @@ func TestPredictionsStayWithinWhatWasSeen(t *testing.T) {
 			w = append(w, rapid.Float64Range(0.1, 10).Draw(t, "w"))
 			low, high = min(low, y[len(y)-1]), max(high, y[len(y)-1])
 		}
-		s := boost.Defaults()
+		s := boost.DefaultSettings()
 		s.Trees, s.MinLeaf, s.Smoothing = 20, 1, 0
 		m, err := boost.Fit(x, y, w, s, nil)
 		if err != nil {
@@ -151,7 +151,7 @@ func TestBadTrainingSetsAreRefused(t *testing.T) {
 		"no part of rows": {x: one, y: []float64{1}, change: func(s *boost.Settings) { s.Rows = 0 }},
 		"too many bins":   {x: one, y: []float64{1}, change: func(s *boost.Settings) { s.Bins = 300 }},
 	} {
-		s := boost.Defaults()
+		s := boost.DefaultSettings()
 		if c.change != nil {
 			c.change(&s)
 		}
@@ -165,7 +165,7 @@ func TestAFitCanBeStopped(t *testing.T) {
 	x, y := steps(100)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := boost.Fit(x, y, nil, boost.Defaults(), ctx.Err); !errors.Is(err, context.Canceled) {
+	if _, err := boost.Fit(x, y, nil, boost.DefaultSettings(), ctx.Err); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that it was cancelled", err)
 	}
 }

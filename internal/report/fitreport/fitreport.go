@@ -12,8 +12,8 @@ import (
 	"github.com/epplan/epplan/internal/report"
 )
 
-// Evaluation returns a row for each application of a table that was fitted together, and one for all.
-func Evaluation(result *joint.EvaluationReport) *report.Table {
+// EvaluationTable returns a row for each application of a table that was fitted together, and one for all.
+func EvaluationTable(result *joint.EvaluationReport) *report.Table {
 	overall := result.Overall
 	overall.App = "(all)"
 	rows := append(slices.Clone(result.Apps), overall)
@@ -31,7 +31,7 @@ func Evaluation(result *joint.EvaluationReport) *report.Table {
 			report.Number(e.LOSO.Mean))
 		row.Add(report.Column{Key: "own_fit_regret", Head: "own fit alone", Unit: report.Fraction},
 			report.Number(e.OwnFit.Mean))
-		row.Add(report.Column{Key: "degrees_of_freedom", Head: "freedom"}, report.Number(tenth(e.DegreesOfFreedom)))
+		row.Add(report.Column{Key: "degrees_of_freedom", Head: "freedom"}, report.Number(roundTenth(e.DegreesOfFreedom)))
 		if e.Violations != nil {
 			row.Add(report.Column{Key: "violations", Head: "too slow", Unit: report.Fraction},
 				report.Number(*e.Violations))
@@ -41,23 +41,23 @@ func Evaluation(result *joint.EvaluationReport) *report.Table {
 
 // Rounded returns a report with its regrets rounded as tables of them are.
 func Rounded(r pooled.Evaluation) pooled.Evaluation {
-	r.RegretMean, r.RegretMax = thousandths(r.RegretMean), thousandths(r.RegretMax)
+	r.RegretMean, r.RegretMax = roundThousandths(r.RegretMean), roundThousandths(r.RegretMax)
 	return r
 }
 
-// thousandths rounds as tables of regrets are.
-func thousandths(x float64) float64 {
+// roundThousandths rounds as tables of regrets are.
+func roundThousandths(x float64) float64 {
 	const digits = 1000
 	return math.Round(x*digits) / digits
 }
 
-func tenth(x float64) float64 {
+func roundTenth(x float64) float64 {
 	const digits = 10
 	return math.Round(x*digits) / digits
 }
 
-// LeftOut returns a row for each left-out application, and one for all.
-func LeftOut(r *pooled.Evaluation) *report.Table {
+// LeftOutTable returns a row for each left-out application, and one for all.
+func LeftOutTable(r *pooled.Evaluation) *report.Table {
 	const percent = 100
 	part := func(x float64) report.Value { return report.Number(x / percent) }
 	all := pooled.LeftOutResult{

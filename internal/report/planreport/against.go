@@ -24,7 +24,7 @@ type comparedFigure struct {
 func comparedFigures(energy report.Scale) []comparedFigure {
 	count := func(n float64) string { return report.FormatCount(int(n)) }
 	return []comparedFigure{
-		{"energy", func(s *Summary) float64 { return float64(s.Energy) }, energy.With},
+		{"energy", func(s *Summary) float64 { return float64(s.Energy) }, energy.FormatWithUnit},
 		{"past due", func(s *Summary) float64 { return float64(s.PastDue) }, count},
 		{"makespan", func(s *Summary) float64 { return s.Makespan }, report.FormatSeconds},
 		{"wait, mean", func(s *Summary) float64 { return s.Wait.Mean }, report.FormatSeconds},
@@ -110,10 +110,10 @@ func (s *Summary) againstCaption() []string {
 // baseline, EASY and constant clocks, if they plan as many jobs.
 func (s *Summary) savingsText(scale report.Scale) string {
 	saved := report.FormatPercent(s.Saving())
-	if s.SavingInterval.isTold() {
+	if s.SavingInterval.isWorthShowing() {
 		saved += " (" + s.SavingInterval.String() + " in 9 of 10 cases)"
 	}
-	parts := []string{saved + " of " + scale.With(float64(s.Baseline)) + " at default clocks"}
+	parts := []string{saved + " of " + scale.FormatWithUnit(float64(s.Baseline)) + " at default clocks"}
 	if s.AlwaysOn {
 		parts[0] += " with all nodes on"
 	}
@@ -216,8 +216,8 @@ func (r *Result) overdueTable(
 	})
 }
 
-// newlyLate names the jobs that are late in this plan only; empty where none is.
-func (r *Result) newlyLate(s *Summary) string {
+// newlyLateText names the jobs that are late in this plan only; empty where none is.
+func (r *Result) newlyLateText(s *Summary) string {
 	if len(s.NewlyLate) == 0 {
 		return ""
 	}

@@ -139,7 +139,7 @@ func (e *energyOverTime) drawPowerOn(c *report.Canvas) template.HTML {
 	}
 	t := newTimeline(c, e.end, report.UnitAxis("power", scale, highest, 6), keys)
 	t.open("Power over time", "Power piled up by what it goes into: "+strings.Join(names, ", ")+
-		". At most "+scale.With(plan.peak())+".")
+		". At most "+scale.FormatWithUnit(plan.peak())+".")
 	f := &t.Frame
 	for i := range causes {
 		c.Printf(`<path class="%s" d="%s"><title>%s</title></path>`+"\n", causeStyles[causes[i]].class,
@@ -251,7 +251,7 @@ func (e *energyOverTime) drawEnergyOn(c *report.Canvas) template.HTML {
 		keys[i] = [2]string{lineKey(line.class), line.name}
 	}
 	f := newTimeline(c, e.end, report.UnitAxis("energy so far", scale, highest, 6), keys)
-	f.open("Energy over time", desc+". In the end "+scale.With(plan[len(plan)-1])+".")
+	f.open("Energy over time", desc+". In the end "+scale.FormatWithUnit(plan[len(plan)-1])+".")
 	for _, line := range lines {
 		s := report.Series{X: times, Y: line.sums}
 		c.Printf(`<path class="%s" d="%s"><title>%s</title></path>`+"\n", line.class,

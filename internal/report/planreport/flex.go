@@ -39,7 +39,7 @@ func FlexTable(
 		add("peak_w", "at most", report.Watts, 1, float64(x.Peak))
 		add("then_mean_w", "then", report.Watts, 1, float64(x.KeptMean))
 		add("cap_w", "then at most", report.Watts, 1, float64(x.Cap))
-		add("gives_w", "gives", report.Watts, 1, float64(x.Gives()))
+		add("gives_w", "gives", report.Watts, 1, float64(x.Reduction()))
 		after := turnaround(x.Kept)
 		row.Add(report.Column{Head: "turnaround", Unit: report.Fraction}, report.Number(after/before-1))
 		row.Add(report.Column{Head: "energy", Unit: report.Fraction},

@@ -205,8 +205,8 @@ func TestAReportOfAPlanSaysWhatTheTextSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, figure := range []string{
-		scale.With(float64(s.Energy)), report.FormatKWh(s.Energy), report.FormatPercent(s.Saving()),
-		scale.With(float64(s.Baseline)),
+		scale.FormatWithUnit(float64(s.Energy)), report.FormatKWh(s.Energy), report.FormatPercent(s.Saving()),
+		scale.FormatWithUnit(float64(s.Baseline)),
 		report.FormatPercent(s.Gap()), report.FormatSeconds(s.End), scale.Format(float64(s.Run)),
 		scale.Format(float64(s.Idle)),
 	} {

@@ -21,7 +21,7 @@ func interval90(x, variance float64) *Interval {
 // String is such as "20.1 to 23.5 %".
 func (i *Interval) String() string {
 	scale := report.CommonScale(report.Fraction, 3, i.Low, i.High)
-	return scale.Format(i.Low) + " to " + scale.With(i.High)
+	return scale.Format(i.Low) + " to " + scale.FormatWithUnit(i.High)
 }
 
 // objectValue returns the interval in JSON; null where there is none.
@@ -59,9 +59,9 @@ func (p *PriorSaving) objectValue() report.Value {
 	})
 }
 
-// isTold reports whether an interval is there and worth telling: not where models are off, but nothing
+// isWorthShowing reports whether an interval is there and worth telling: not where models are off, but nothing
 // depends on it.
-func (i *Interval) isTold() bool {
+func (i *Interval) isWorthShowing() bool {
 	return i != nil && i.High-i.Low > report.RelativeTolerance
 }
 

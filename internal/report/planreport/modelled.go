@@ -59,7 +59,7 @@ func (s *Summary) unmodelledText() string {
 	case s.Modelled < 1-report.RelativeTolerance:
 		parts = append(parts, "models stand for "+report.FormatPercent(s.Modelled)+" of the run energy")
 	}
-	if s.SavingInterval.isTold() && s.UnknownErrorShare > report.RelativeTolerance {
+	if s.SavingInterval.isWorthShowing() && s.UnknownErrorShare > report.RelativeTolerance {
 		parts = append(parts, "the interval takes "+report.FormatPercent(s.UnknownErrorShare)+" of it as certain, "+
 			"of which no error is known")
 	}

@@ -123,16 +123,16 @@ func (s *Summary) figures() []jsonField {
 		{key: "nodes_used", value: report.Count(s.NodesUsed)},
 		{key: "gpus_used", value: report.Count(s.GPUsUsed)},
 		{key: "end_s", value: report.Number(s.End)},
-	}, s.times(), costs(s), []jsonField{
+	}, s.times(), costFields(s), []jsonField{
 		{key: "baseline", value: baseline, object: true},
 		{key: "easy", value: s.Easy.objectValue(), object: true},
 		{key: "constant", value: s.Constant.constantValue(), object: true},
 	})
 }
 
-// costs returns the cost, carbon and water of a plan's energy; null without a factor.
-func costs(s *Summary) []jsonField {
-	stated := s.Factors.Stated(s.Energy)
+// costFields returns the cost, carbon and water of a plan's energy; null without a factor.
+func costFields(s *Summary) []jsonField {
+	stated := s.Factors.StatedFootprint(s.Energy)
 	number := func(x *float64) (v report.Value) {
 		if x != nil {
 			v = report.Number(*x)

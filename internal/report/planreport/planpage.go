@@ -114,15 +114,15 @@ func (p *PlanPage) facts(s *Summary) page.Facts {
 func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	scale := energyScale(s.Energy)
 	tiles := page.Tiles{{
-		Label: "Energy", Value: scale.With(float64(s.Energy)), Note: report.FormatKWh(s.Energy),
+		Label: "Energy", Value: scale.FormatWithUnit(float64(s.Energy)), Note: report.FormatKWh(s.Energy),
 	}}
 	planned := s.JobsTotal - s.Infeasible
 	if s.Baseline > 0 && planned > 0 {
 		tile := page.Tile{
 			Label: "Saving", Value: report.FormatPercent(s.Saving()),
-			Note: "of " + scale.With(float64(s.Baseline)) + " at default clocks", Kind: page.Good,
+			Note: "of " + scale.FormatWithUnit(float64(s.Baseline)) + " at default clocks", Kind: page.Good,
 		}
-		if s.SavingInterval.isTold() {
+		if s.SavingInterval.isWorthShowing() {
 			tile.Note += "; " + s.SavingInterval.String() + " in 9 of 10 cases"
 		}
 		switch saved := s.Saving(); {
@@ -141,7 +141,7 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 		tiles = append(tiles, tile)
 	}
 	if planned > 0 && s.isComparable(s.Constant) {
-		note := "of " + scale.With(float64(s.Constant.Energy)) +
+		note := "of " + scale.FormatWithUnit(float64(s.Constant.Energy)) +
 			" at the best clocks that are the same for all jobs of a GPU model"
 		tiles = append(tiles, page.Tile{
 			Label: "Beyond " + constantName(s.Mode),
@@ -195,7 +195,7 @@ func (p *PlanPage) problemNotices(s *Summary) []any {
 			p.Result.lateTable().Page("Jobs that end late", "", maxPageRows))
 	}
 	parts = append(parts, p.dueParts(s)...)
-	if text := p.Result.newlyLate(s); text != "" {
+	if text := p.Result.newlyLateText(s); text != "" {
 		parts = append(parts, &page.Notice{Kind: page.Warn, Text: text})
 	}
 	if s.Slowed > 0 {

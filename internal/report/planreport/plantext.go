@@ -38,7 +38,7 @@ func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 			return err
 		}
 	}
-	if text := r.newlyLate(&s); text != "" {
+	if text := r.newlyLateText(&s); text != "" {
 		report.WriteLines(out, "", opts.Paint(report.BoldRed, queue.Printable(text)))
 	}
 	for _, section := range []struct {
@@ -191,7 +191,7 @@ func budgetText(s *Summary, scale report.Scale) string {
 		jobs = report.Plural(more, "more job is planned, ", "more jobs are planned, ")
 	}
 	return kept + fmt.Sprintf("without it %s%s, a mean turnaround of %s and %s at most. FCFS, EASY and "+
-		"constant clocks know no budget", jobs, scale.With(float64(s.Free.Energy)),
+		"constant clocks know no budget", jobs, scale.FormatWithUnit(float64(s.Free.Energy)),
 		report.FormatSeconds(s.Free.Turnaround.Mean), report.FormatWatts(s.Free.Peak))
 }
 

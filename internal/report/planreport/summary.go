@@ -157,7 +157,7 @@ func (s *Summary) forEnergy() bool { return s.ObjectiveUnit == "J" }
 // objectiveText writes a value of the objective.
 func (s *Summary) objectiveText(v float64, scale report.Scale) string {
 	if s.forEnergy() {
-		return scale.With(v)
+		return scale.FormatWithUnit(v)
 	}
 	unit := s.ObjectiveUnit
 	if strings.Contains(unit, " + ") && !strings.HasPrefix(unit, "(") {
@@ -197,7 +197,7 @@ func (s *Summary) boundText() string {
 // constant clocks.
 func (s *Summary) savingText() string {
 	text := lessOrMore(s.Saving()) + " than at default clocks"
-	if s.SavingInterval.isTold() {
+	if s.SavingInterval.isWorthShowing() {
 		text += " (" + s.SavingInterval.String() + " less in 9 of 10 cases)"
 	}
 	if s.isComparable(s.Constant) {
@@ -232,7 +232,7 @@ func energyScale(e dvfsmodel.Joule) report.Scale {
 
 // energyText returns an energy as in "12.076 MJ (3.355 kWh)".
 func energyText(e dvfsmodel.Joule) string {
-	return energyScale(e).With(float64(e)) + " (" + report.FormatKWh(e) + ")"
+	return energyScale(e).FormatWithUnit(float64(e)) + " (" + report.FormatKWh(e) + ")"
 }
 
 func energyRatio(a, b dvfsmodel.Joule) float64 {

@@ -153,7 +153,7 @@ func (p *ganttChart) totalsText() string {
 	parts := []string{energyText(s.Energy)}
 	if s.Baseline > 0 {
 		parts = append(parts, report.FormatPercent(s.Saving())+" saved of "+
-			energyScale(s.Energy).With(float64(s.Baseline))+" at default clocks")
+			energyScale(s.Energy).FormatWithUnit(float64(s.Baseline))+" at default clocks")
 	}
 	if s.ObjectiveBound > 0 {
 		part, side := s.boundDistance()

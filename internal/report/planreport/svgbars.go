@@ -222,11 +222,11 @@ func (p *ganttChart) tooltip(b *bar) []string {
 	lines := []string{
 		t.ID + " on " + onNodes(p.result, a),
 		clocks,
-		times.Format(a.Start) + " – " + times.With(a.End) + ", " + report.FormatWatts(a.Power(t)) + ", " +
+		times.Format(a.Start) + " – " + times.FormatWithUnit(a.End) + ", " + report.FormatWatts(a.Power(t)) + ", " +
 			report.FormatJoules(a.Energy(t)),
 	}
 	if p.result.isLate(b.task) {
-		lines = append(lines, "late by "+times.With(a.End-t.Deadline))
+		lines = append(lines, "late by "+times.FormatWithUnit(a.End-t.Deadline))
 	}
 	return append(lines, a.Reason.String())
 }

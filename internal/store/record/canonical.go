@@ -58,7 +58,7 @@ func (o *Outcome) Canonical() (Outcome, error) {
 	if c.Arm == "" {
 		c.Arm = live.ArmExcluded
 	}
-	c.Submitted, c.Started, c.Ended = Micro(c.Submitted), Micro(c.Started), Micro(c.Ended)
+	c.Submitted, c.Started, c.Ended = StoredTime(c.Submitted), StoredTime(c.Started), StoredTime(c.Ended)
 	err := c.checkBounds()
 	if err != nil {
 		return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
@@ -75,7 +75,7 @@ func (o *Outcome) Canonical() (Outcome, error) {
 	if c.Notes, err = canonicalNotes(c.Notes); err != nil {
 		return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
 	}
-	c.NotLocked = c.NotLocked.Cut(maxNote)
+	c.NotLocked = c.NotLocked.Truncated(maxNote)
 	c.NotLocked.Why = CleanText(c.NotLocked.Why)
 	if len(c.Stays) == 0 {
 		c.Stays = nil
@@ -208,9 +208,9 @@ func CleanText(s string) string {
 	return s[:cut]
 }
 
-// Micro returns a time as records keep it: UTC, whole microseconds. The zero time,
+// StoredTime returns a time as records keep it: UTC, whole microseconds. The zero time,
 // which stands for unknown, stays zero.
-func Micro(t time.Time) time.Time {
+func StoredTime(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
 	}
@@ -314,7 +314,7 @@ func (o *Outcome) DropImplausible(b *Bounds) {
 		maxMHz)
 	d.checkRestarted(power)
 	d.checkStays(lasted, power)
-	d.explain()
+	d.addReasons()
 }
 
 // DropSetting moves clocks at which the run can't have been locked, and why: it is of no workload then, as
@@ -324,7 +324,7 @@ func (o *Outcome) DropSetting(why string) {
 	d.note("locked at %s: %s", o.Setting.Words(), why)
 	d.into.Setting, o.Setting = o.Setting, dvfsmodel.Setting{}
 	o.Workload, o.Arm = "", live.ArmExcluded
-	d.explain()
+	d.addReasons()
 }
 
 // implausibleFilter moves what can't be out of an outcome.
@@ -335,8 +335,8 @@ type implausibleFilter struct {
 	why    []string
 }
 
-// explain adds the reasons to those that there are.
-func (d *implausibleFilter) explain() {
+// addReasons adds the reasons to those that there are.
+func (d *implausibleFilter) addReasons() {
 	if len(d.why) == 0 {
 		return
 	}
@@ -406,7 +406,7 @@ func (d *implausibleFilter) moveIntoBounds(from, to *time.Time, what string, end
 	if to.IsZero() {
 		*to = *from
 	}
-	*from = Micro(end)
+	*from = StoredTime(end)
 }
 
 // checkEnergies moves the energies of a run that lasted so long on GPUs that draw so much.

@@ -56,7 +56,7 @@ func (p *HistoryJob) Canonical() (HistoryJob, error) {
 	if c.Cluster == "" || c.JobID == "" || c.Submitted.IsZero() {
 		return c, fmt.Errorf("%w: a past job needs cluster, id and submit time", ErrInvalid)
 	}
-	c.Submitted, c.Started, c.Ended = Micro(c.Submitted), Micro(c.Started), Micro(c.Ended)
+	c.Submitted, c.Started, c.Ended = StoredTime(c.Submitted), StoredTime(c.Started), StoredTime(c.Ended)
 	switch {
 	case !c.Started.IsZero() && c.Started.Before(c.Submitted):
 		return c, fmt.Errorf("%w: past job %q started before it was submitted", ErrInvalid,

@@ -78,13 +78,13 @@ func (s *SeriesSampler) halve() {
 func (s *SeriesSampler) Series() Series {
 	points := make([]byte, len(s.points))
 	for i, p := range s.points {
-		points[i] = pointByte(p)
+		points[i] = encodePoint(p)
 	}
 	return Series{interval: s.interval, points: points}
 }
 
-// pointByte returns a point as a byte.
-func pointByte(p intervalSums) byte {
+// encodePoint returns a point as a byte.
+func encodePoint(p intervalSums) byte {
 	if p.seconds == 0 {
 		return gapByte
 	}

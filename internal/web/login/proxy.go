@@ -21,9 +21,9 @@ import (
 // as if it weren't there.
 var ErrNotProxy = errors.New("not the site's proxy")
 
-// ByProxy returns the name that the site's proxy passes on in a request, which it proved; ""
+// ProxyName returns the name that the site's proxy passes on in a request, which it proved; ""
 // if there is none. An error other than [ErrNotProxy] means that the request must be refused.
-func ByProxy(w *config.Web, r *http.Request) (string, error) {
+func ProxyName(w *config.Web, r *http.Request) (string, error) {
 	if w.ProxyHeader == "" {
 		return "", nil
 	}
@@ -112,7 +112,7 @@ func connectionOwner(client, server netip.AddrPort) (uid uint32, err error) {
 			}
 			return 0, err
 		}
-		uid, found, err := ownerIn(f, client, server)
+		uid, found, err := findOwner(f, client, server)
 		if err = errors.Join(err, f.Close()); found || err != nil {
 			return uid, err
 		}
@@ -120,9 +120,9 @@ func connectionOwner(client, server netip.AddrPort) (uid uint32, err error) {
 	return 0, fmt.Errorf("the kernel has no open connection from %s", client)
 }
 
-// ownerIn looks for an open connection in a table in the form of /proc/net/tcp or tcp6. A
+// findOwner looks for an open connection in a table in the form of /proc/net/tcp or tcp6. A
 // connection whose program closed it is left out: the kernel doesn't say whose it was.
-func ownerIn(table io.Reader, client, server netip.AddrPort) (uid uint32, found bool, err error) {
+func findOwner(table io.Reader, client, server netip.AddrPort) (uid uint32, found bool, err error) {
 	const ends, state, owner, inode, columns, established = 1, 3, 7, 9, 10, "01"
 	wanted := []string{
 		hexAddress(client) + " " + hexAddress(server),

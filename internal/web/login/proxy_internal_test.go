@@ -28,7 +28,7 @@ short
 		"127.0.0.1:49155": -1, "127.0.0.1:49156": -1, "127.0.0.1:49157": -1, "127.0.0.1:49160": -1,
 	} {
 		c := netip.MustParseAddrPort(client)
-		uid, found, err := ownerIn(strings.NewReader(table), c, netip.AddrPortFrom(c.Addr(), 8080))
+		uid, found, err := findOwner(strings.NewReader(table), c, netip.AddrPortFrom(c.Addr(), 8080))
 		if err != nil || found != (want >= 0) || found && int(uid) != want {
 			t.Errorf("%s: uid %d, %v, %v, want %d", client, uid, found, err, want)
 		}

@@ -97,7 +97,7 @@ func (s *Sessions) Viewer(
 	v := Viewer{UID: -1, Name: one.name}
 	if one.issuer != "" {
 		ok = one.issuer == w.OIDC.Issuer
-		v = Named(w, one.name, one.groups, accounts) // may ask the system's directory: not under the lock
+		v = NamedViewer(w, one.name, one.groups, accounts) // may ask the system's directory: not under the lock
 	} else {
 		v.Role, ok = tokens.roleOf(one.token)
 	}

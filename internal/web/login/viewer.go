@@ -82,10 +82,10 @@ func ViewerOf(ctx context.Context) Viewer {
 // that user; ok is false if there is none.
 type Accounts func(name string) (uid uint32, user string, ok bool)
 
-// Named returns the viewer of a name that was proved elsewhere: by the site's proxy, or by an
+// NamedViewer returns the viewer of a name that was proved elsewhere: by the site's proxy, or by an
 // issuer, which may state groups, too. The configuration says the role, and the machine whose
 // jobs are the viewer's.
-func Named(w *config.Web, name string, groups []string, accounts Accounts) Viewer {
+func NamedViewer(w *config.Web, name string, groups []string, accounts Accounts) Viewer {
 	v := Viewer{UID: -1, Name: name, Role: User, Session: "name " + name}
 	isIn := func(names, ofRole []string) bool {
 		return slices.Contains(names, name) ||

@@ -95,23 +95,23 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // io.EOF must stay
 }
 
-// refused returns an error with what the page says, and what epd's log does.
-func refused(status int, text string, cause error) error {
+// refusedError returns an error with what the page says, and what epd's log does.
+func refusedError(status int, text string, cause error) error {
 	return &login.IssuerError{Status: status, Text: text, Cause: cause}
 }
 
-// unreachable returns the error of an issuer that doesn't answer as it should.
-func unreachable(cause error) error {
-	return refused(http.StatusServiceUnavailable, "The site's login doesn't answer now. Try again in a moment; "+
+// unreachableError returns the error of an issuer that doesn't answer as it should.
+func unreachableError(cause error) error {
+	return refusedError(http.StatusServiceUnavailable, "The site's login doesn't answer now. Try again in a moment; "+
 		"epd's log says why.", cause)
 }
 
-// enter waits for a place among those who ask the issuer, and bounds how long they do.
-func (c *Client) enter(ctx context.Context) (context.Context, func(), error) {
+// acquireSlot waits for a place among those who ask the issuer, and bounds how long they do.
+func (c *Client) acquireSlot(ctx context.Context) (context.Context, func(), error) {
 	select {
 	case c.asking <- struct{}{}:
 	default:
-		return nil, nil, refused(http.StatusServiceUnavailable, "Too many people log in at once. Try again in a "+
+		return nil, nil, refusedError(http.StatusServiceUnavailable, "Too many people log in at once. Try again in a "+
 			"moment.", nil)
 	}
 	ctx, cancel := context.WithTimeout(library.ClientContext(ctx, c.http), loginTimeout)
@@ -144,7 +144,7 @@ func (c *Client) discover(ctx context.Context, o *config.OIDC) (*library.Provide
 	if c.provider != nil { // its addresses of an hour ago will do
 		return c.provider, nil
 	}
-	c.failed = unreachable(shortError(err))
+	c.failed = unreachableError(shortError(err))
 	return nil, c.failed
 }
 
@@ -169,8 +169,8 @@ func checkEndpoints(p *library.Provider, o *config.OIDC) error {
 	return nil
 }
 
-// oauth returns the client as the issuer knows it.
-func oauth(p *library.Provider, o *config.OIDC, redirect string) (*oauth2.Config, error) {
+// oauthConfig returns the client as the issuer knows it.
+func oauthConfig(p *library.Provider, o *config.OIDC, redirect string) (*oauth2.Config, error) {
 	c := &oauth2.Config{
 		ClientID: o.ClientID, Endpoint: p.Endpoint(), RedirectURL: redirect,
 		Scopes: []string{library.ScopeOpenID, "profile"},
@@ -185,7 +185,7 @@ func oauth(p *library.Provider, o *config.OIDC, redirect string) (*oauth2.Config
 	}
 	secret, err := login.ReadSecretFile(o.SecretFile)
 	if err != nil {
-		return nil, refused(http.StatusServiceUnavailable, "epd can't use its secret for the site's login. Its log "+
+		return nil, refusedError(http.StatusServiceUnavailable, "epd can't use its secret for the site's login. Its log "+
 			"says why.", err)
 	}
 	c.ClientSecret = secret
@@ -193,7 +193,7 @@ func oauth(p *library.Provider, o *config.OIDC, redirect string) (*oauth2.Config
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
 	}
 	if err := p.Claims(&can); err != nil {
-		return nil, unreachable(shortError(err))
+		return nil, unreachableError(shortError(err))
 	}
 	c.Endpoint.AuthStyle = oauth2.AuthStyleInHeader // what all have that don't say otherwise
 	if len(can.Methods) > 0 && !slices.Contains(can.Methods, "client_secret_basic") {

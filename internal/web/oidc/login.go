@@ -28,7 +28,7 @@ const attemptLifetime = 10 * time.Minute
 // next.
 func (c *Client) Begin(ctx context.Context, redirect, next string) (address, sealed string, err error) {
 	o := c.settings()
-	ctx, leave, err := c.enter(ctx)
+	ctx, leave, err := c.acquireSlot(ctx)
 	if err != nil {
 		return "", "", err
 	}
@@ -37,7 +37,7 @@ func (c *Client) Begin(ctx context.Context, redirect, next string) (address, sea
 	if err != nil {
 		return "", "", err
 	}
-	client, err := oauth(p, &o, redirect)
+	client, err := oauthConfig(p, &o, redirect)
 	if err != nil {
 		return "", "", err
 	}
@@ -59,7 +59,7 @@ func (c *Client) Finish(ctx context.Context, sealed string, answer url.Values) (
 	if err != nil {
 		return nil, err
 	}
-	ctx, leave, err := c.enter(ctx)
+	ctx, leave, err := c.acquireSlot(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -68,13 +68,13 @@ func (c *Client) Finish(ctx context.Context, sealed string, answer url.Values) (
 	if err != nil {
 		return nil, err
 	}
-	client, err := oauth(p, &o, a.Redirect)
+	client, err := oauthConfig(p, &o, a.Redirect)
 	if err != nil {
 		return nil, err
 	}
 	tokens, err := client.Exchange(ctx, answer.Get("code"), oauth2.VerifierOption(a.Verifier))
 	if err != nil {
-		return nil, notExchanged(err)
+		return nil, exchangeError(err)
 	}
 	text, _ := tokens.Extra("id_token").(string)
 	token, err := p.Verifier(&library.Config{ClientID: o.ClientID, Now: c.now}).Verify(ctx, text)
@@ -82,34 +82,34 @@ func (c *Client) Finish(ctx context.Context, sealed string, answer url.Values) (
 		err = checkToken(token, &o, a.Nonce)
 	}
 	if err != nil {
-		return nil, refused(http.StatusForbidden, "What the site's login says of you can't be trusted; epd's "+
+		return nil, refusedError(http.StatusForbidden, "What the site's login says of you can't be trusted; epd's "+
 			"log says why.", shortError(err))
 	}
 	name, err := nameIn(token, o.Claim)
 	if err != nil {
-		return nil, refused(http.StatusForbidden, "The site's login states no name that epd can use; epd's "+
+		return nil, refusedError(http.StatusForbidden, "The site's login states no name that epd can use; epd's "+
 			"log says why.", shortError(err))
 	}
 	groups, err := groupsIn(token, &o)
 	if err != nil {
-		return nil, refused(http.StatusForbidden, "The site's login states groups that epd can't read; epd's log "+
+		return nil, refusedError(http.StatusForbidden, "The site's login states groups that epd can't read; epd's log "+
 			"says why.", shortError(err))
 	}
 	return &login.IssuerLogin{Issuer: o.Issuer, Name: name, Groups: groups, Next: a.Next}, nil
 }
 
-// notExchanged returns the error of a code that the issuer took no token for.
-func notExchanged(err error) error {
+// exchangeError returns the error of a code that the issuer took no token for.
+func exchangeError(err error) error {
 	wrong, ok := errors.AsType[*oauth2.RetrieveError](err)
 	switch {
 	case ok && wrong.ErrorCode == "invalid_grant":
-		return refused(http.StatusForbidden, "That login was used already, or took too long. Log in again.",
+		return refusedError(http.StatusForbidden, "That login was used already, or took too long. Log in again.",
 			shortError(err))
 	case ok && wrong.ErrorCode != "":
-		return refused(http.StatusServiceUnavailable, "The site's login refused epd, whose log says why.",
+		return refusedError(http.StatusServiceUnavailable, "The site's login refused epd, whose log says why.",
 			shortError(err))
 	}
-	return unreachable(shortError(err))
+	return unreachableError(shortError(err))
 }
 
 // checkAnswer returns the attempt that an answer belongs to.
@@ -129,13 +129,13 @@ func (c *Client) checkAnswer(o *config.OIDC, sealed string, answer url.Values) (
 	}
 	switch {
 	case err != nil:
-		return nil, refused(http.StatusForbidden, "This login isn't one of this browser's, or took too long. Log in "+
+		return nil, refusedError(http.StatusForbidden, "This login isn't one of this browser's, or took too long. Log in "+
 			"again, by the same address of this site.", err)
 	case answer.Get("error") != "":
-		return nil, refused(http.StatusForbidden, "The site's login refused it.",
+		return nil, refusedError(http.StatusForbidden, "The site's login refused it.",
 			shortError(errors.New("the issuer says "+answer.Get("error"))))
 	case answer.Get("code") == "":
-		return nil, refused(http.StatusBadRequest, "The site's login said nothing.", errors.New("no code"))
+		return nil, refusedError(http.StatusBadRequest, "The site's login said nothing.", errors.New("no code"))
 	}
 	return a, nil
 }
