@@ -328,8 +328,8 @@ func strictest[M ~string](partitions string, own map[string]M, otherwise M, word
 	})
 }
 
-// chooseOverPartitions returns what holds for a job that may start in any of some partitions, with commas between:
-// one of what each of them has of its own, or else otherwise.
+// chooseOverPartitions returns what holds for a job that may start in any of some partitions, with commas
+// between: one of what each of them has of its own, or else otherwise.
 func chooseOverPartitions[T any](partitions string, own map[string]T, otherwise T, choose func([]T) T) T {
 	var all []T
 	for partition := range strings.SplitSeq(partitions, ",") {

@@ -15,9 +15,9 @@ type Goal struct {
 	Tolerance  float64 // of the default policy for plans of jobs that are all there, see [policy.Params]
 }
 
-// ApplyTo makes it what a problem is planned for. A second that a job waits weighs as much as one that it holds
-// its GPUs: if only the latter had a weight, all would wait for the fastest GPUs. In prices, as in energy ×
-// time, waiting costs nothing.
+// ApplyTo makes it what a problem is planned for. A second that a job waits weighs as much as one that it
+// holds its GPUs: if only the latter had a weight, all would wait for the fastest GPUs. In prices, as in
+// energy × time, waiting costs nothing.
 func (g *Goal) ApplyTo(p *planner.Problem) {
 	p.Objective, p.WaitWeight, p.Currency = g.Objective, g.WaitWeight, g.Currency
 	if g.Currency == "" && g.Objective.DelayPower == 0 {

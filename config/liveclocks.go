@@ -213,7 +213,10 @@ func (p *Profile) dropClocksAbove(site dvfsmodel.Setting) bool {
 			continue
 		}
 		clocks = append(clocks, g)
-		at := dvfsmodel.Setting{Core: highestClock(clocksUpTo(g.Core, most.Core)), Mem: highestClock(clocksUpTo(g.Mem, most.Mem))}
+		at := dvfsmodel.Setting{
+			Core: highestClock(clocksUpTo(g.Core, most.Core)),
+			Mem:  highestClock(clocksUpTo(g.Mem, most.Mem)),
+		}
 		if at.Core > 0 && !g.Unplanned && (at.Mem > base.Mem || at.Mem == base.Mem && at.Core > base.Core) {
 			base = at
 		}

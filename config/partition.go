@@ -56,8 +56,8 @@ func defaultLimitHint() LimitHint {
 	}
 }
 
-// AppliesTo reports whether users of a partition are told. Where a job names several, with commas between, those
-// of all of them must be.
+// AppliesTo reports whether users of a partition are told. Where a job names several, with commas between,
+// those of all of them must be.
 func (h *LimitHint) AppliesTo(partitions string) bool {
 	if h.OnIn == nil {
 		return h.On

@@ -243,9 +243,12 @@ func (w *Web) HasNames() bool { return w.ProxyHeader != "" || w.OIDC.Issuer != "
 func (o *OIDC) check(d *document, w *Web) {
 	if o.Issuer == "" {
 		for _, other := range []struct{ key, value string }{
-			{"client_id", o.ClientID}, {"client_secret_file", o.SecretFile}, {"redirect_url", o.RedirectURL},
+			{"client_id", o.ClientID},
+			{"client_secret_file", o.SecretFile},
+			{"redirect_url", o.RedirectURL},
 			{"admin_groups", strings.Join(o.AdminGroups, ", ")},
-			{"reader_groups", strings.Join(o.ReaderGroups, ", ")}, {"scopes", strings.Join(o.Scopes, ", ")},
+			{"reader_groups", strings.Join(o.ReaderGroups, ", ")},
+			{"scopes", strings.Join(o.Scopes, ", ")},
 		} {
 			if other.value != "" {
 				d.faultAt("web.oidc."+other.key, "web.oidc.%s is %s, want issuer with it", other.key,

@@ -38,8 +38,8 @@ type simMachine struct {
 	latest time.Time // a clock that goes back stands still here
 }
 
-// HoldSim keeps all processes from the simulated GPUs of a folder until it is closed. It waits for those that use
-// them.
+// HoldSim keeps all processes from the simulated GPUs of a folder until it is closed. It waits for those
+// that use them.
 func HoldSim(dir string) (io.Closer, error) {
 	lock, err := statedir.OpenExclusive(filepath.Join(dir, simFile+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

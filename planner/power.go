@@ -92,7 +92,8 @@ func (p *StepPower) Validate() error {
 // ceilDiv is a/b rounded up, for a ≥ 0 and b > 0.
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
-// PowerAboveSleep returns what a node of the class takes that is on and runs nothing, above what it takes asleep.
+// PowerAboveSleep returns what a node of the class takes that is on and runs nothing, above what it takes
+// asleep.
 func (k *NodeClass) PowerAboveSleep() dvfsmodel.Watt {
 	return (k.IdleW+k.HostW)*dvfsmodel.Watt(k.GPUs) - k.SleepW
 }

@@ -336,7 +336,14 @@ func (r *AccountingRow) settleEnergy() {
 		column string
 	}{{r.shownEnergy.Or(0), "ConsumedEnergy"}, {r.Allocated.joules(), "AllocTRES"}} {
 		if other.joules > 0 && !energiesAgree(stated, other.joules) {
-			r.addDoubt(DoubtEnergy, "%.6g J, and %.6g J in %s: %.6g J taken", stated, other.joules, other.column, stated)
+			r.addDoubt(
+				DoubtEnergy,
+				"%.6g J, and %.6g J in %s: %.6g J taken",
+				stated,
+				other.joules,
+				other.column,
+				stated,
+			)
 		}
 	}
 	const rounding = 0.005

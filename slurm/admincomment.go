@@ -73,8 +73,8 @@ func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 
 func isLetterOrDigit(r rune) bool { return isLetter(r) || r >= '0' && r <= '9' }
 
-// looksEncoded reports whether a run of letters and digits has both, or a capital behind a small letter, as encoded
-// bytes do; up to 4 characters may.
+// looksEncoded reports whether a run of letters and digits has both, or a capital behind a small letter, as
+// encoded bytes do; up to 4 characters may.
 func looksEncoded(run string) bool {
 	if len(run) <= 4 {
 		return false

@@ -84,7 +84,10 @@ func (a *awakeCache) update(saving *PowerSaving, text [3]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.text != text {
-		a.text, a.read = text, PowerSaving{AwakeParts: parseSettingList(text[1]), AwakeFlags: parseSettingList(text[2])}
+		a.text, a.read = text, PowerSaving{
+			AwakeParts: parseSettingList(text[1]),
+			AwakeFlags: parseSettingList(text[2]),
+		}
 		var err error
 		if a.read.Awake, err = parseAwake(text[0]); err != nil {
 			a.read.UnreadReason = err.Error()

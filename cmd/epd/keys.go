@@ -160,7 +160,12 @@ func addKeys(c *cli.Context, stdin io.Reader, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%d keys are believed, %d of them as before\n", len(all), countCommonKeys(list, all))
+	_, err = fmt.Fprintf(
+		stdout,
+		"%d keys are believed, %d of them as before\n",
+		len(all),
+		countCommonKeys(list, all),
+	)
 	return err
 }
 

@@ -108,8 +108,8 @@ func restore(c *cli.Context, stderr io.Writer) error {
 	return failed
 }
 
-// restoreSources returns the journal that is to be given back by, empty if there is none, and the state folders
-// with levers that are to be taken back.
+// restoreSources returns the journal that is to be given back by, empty if there is none, and the state
+// folders with levers that are to be taken back.
 func restoreSources(c *cli.Context) (journal string, queues []string) {
 	if journal = c.String("journal"); journal != "" {
 		return journal, nil

@@ -215,8 +215,8 @@ func useTwoProcs() {
 	}
 }
 
-// halveGarbage has half as much garbage as usual, in percent of what is kept: of a long queue that is much for
-// a while, and collecting it costs little.
+// halveGarbage has half as much garbage as usual, in percent of what is kept: of a long queue that is much
+// for a while, and collecting it costs little.
 func halveGarbage() {
 	const percent = 50
 	if os.Getenv("GOGC") == "" {

@@ -54,7 +54,8 @@ func budgetCommand(t *terminal.Terminal) *cli.Command {
 						Name: "until", Usage: "`TIME` until when: RFC 3339, +2h or 18:00, after the beginning",
 					},
 					&cli.DurationFlag{
-						Name: "ramp", Usage: "`TIME` before the beginning and after the end in which the budget falls and rises",
+						Name:  "ramp",
+						Usage: "`TIME` before the beginning and after the end in which the budget falls and rises",
 					},
 					&cli.StringFlag{
 						Name: "scope", Usage: "`SCOPE`: cluster, a partition or a hostlist of [budget]", Value: "cluster",
@@ -69,7 +70,9 @@ func budgetCommand(t *terminal.Terminal) *cli.Command {
 				ArgsUsage:   "ID",
 				Description: "For root and Slurm's user.\nExample: epplan budget cancel 4f7k2m9q",
 				Flags:       []cli.Flag{anySocketFlag(controllerFirst), terminal.JSONFlag(), terminal.DryRunFlag()},
-				Action:      t.Runs(terminal.WithArgs(1, 1, "the ID of an event, by epplan budget list", runBudgetCancel)),
+				Action: t.Runs(
+					terminal.WithArgs(1, 1, "the ID of an event, by epplan budget list", runBudgetCancel),
+				),
 			},
 		},
 	}
@@ -187,10 +190,15 @@ func flexCommand(t *terminal.Terminal) *cli.Command {
 		Flags: slices.Concat(setup.PlanningFlags(), []cli.Flag{
 			terminal.BoolFlag("from-slurm", "plan Slurm's pending jobs, as epd knows them"),
 			anySocketFlag(publicFirst),
-			&cli.StringFlag{Name: "from", Value: "0,1h", Usage: "`TIMES` at which windows begin: from now, or 17:00 by --at"},
+			&cli.StringFlag{
+				Name:  "from",
+				Value: "0,1h",
+				Usage: "`TIMES` at which windows begin: from now, or 17:00 by --at",
+			},
 			&cli.StringFlag{Name: "for", Value: "15m,1h,4h", Usage: "`TIMES` for which windows last"},
 			setup.AtFlag("times of day and prices by the hour"),
-			terminal.JSONFlag(), terminal.CSVFlag(),
+			terminal.JSONFlag(),
+			terminal.CSVFlag(),
 		}),
 		Action: t.Runs(runFlex),
 	}

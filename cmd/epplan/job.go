@@ -97,9 +97,11 @@ func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 		)
 	}
 	if hasStatus(err, http.StatusNotFound) {
-		return nil, terminal.WithHint(fmt.Errorf("job %d isn't known", ref.Job),
-			"epd sees a new job within some seconds: try again. Jobs without GPUs, and those that ended before epd was "+
-				"there, aren't known; users see only their own")
+		return nil, terminal.WithHint(
+			fmt.Errorf("job %d isn't known", ref.Job),
+			"epd sees a new job within some seconds: try again. Jobs without GPUs, and those that ended before epd "+
+				"was there, aren't known; users see only their own",
+		)
 	}
 	return job, err
 }

@@ -97,6 +97,9 @@ func dryRunUndo(c *cli.Context) (stop bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	steps := terminal.TextsOf(view.MovedLines(&now.Status), func(what string) string { return "take back " + what })
+	steps := terminal.TextsOf(
+		view.MovedLines(&now.Status),
+		func(what string) string { return "take back " + what },
+	)
 	return terminal.Announce(c, steps...)
 }

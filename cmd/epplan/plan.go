@@ -194,12 +194,8 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	if err != nil {
 		return nil, err
 	}
-	if against.FCFS != nil && len(plan.Unplaced) > len(against.FCFS.Unplaced) {
-		placed := *s // savings are of equal work
-		placed.Problem = s.Problem.Placing(plan)
-		if against, err = placed.References(planner.WithoutMonitor(search), pol); err != nil {
-			return nil, err
-		}
+	if err := compareEqualWork(planner.WithoutMonitor(search), s, pol, plan, &against); err != nil {
+		return nil, err
 	}
 	frontier, err := s.Frontier(planner.WithoutMonitor(search), plan)
 	if err != nil {
@@ -222,6 +218,20 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	return result, nil
 }
 
+// compareEqualWork plans references anew of the jobs that a plan places, if it leaves out others: savings are of
+// equal work.
+func compareEqualWork(
+	ctx context.Context, s *setup.Setup, pol *planner.Policy, plan *planner.Plan, against *policy.References,
+) (err error) {
+	if against.FCFS == nil || len(plan.Unplaced) <= len(against.FCFS.Unplaced) {
+		return nil
+	}
+	placed := *s
+	placed.Problem = s.Problem.Placing(plan)
+	*against, err = placed.References(ctx, pol)
+	return err
+}
+
 // beginSearch returns a context for planning that an interruption or --time-limit cuts, and what ends its
 // line on the terminal, and itself.
 func beginSearch(t *terminal.Terminal, c *cli.Context) (search context.Context, done, end func()) {
@@ -238,8 +248,8 @@ func beginSearch(t *terminal.Terminal, c *cli.Context) (search context.Context, 
 	}
 }
 
-// hoursAndBudget finds out what energy costs, and returns what --slack and --budget ask for, each nil where it
-// isn't given.
+// hoursAndBudget finds out what energy costs, and returns what --slack and --budget ask for, each nil where
+// it isn't given.
 func hoursAndBudget(t *terminal.Terminal, c *cli.Context, s *setup.Setup, pol *planner.Policy) (
 	wished *setup.Hours, limit *setup.PowerBudget, err error,
 ) {
@@ -259,7 +269,12 @@ func hoursAndBudget(t *terminal.Terminal, c *cli.Context, s *setup.Setup, pol *p
 }
 
 // noteStoppedSearches notes searches that were stopped before they were done.
-func noteStoppedSearches(t *terminal.Terminal, c *cli.Context, plan *planner.Plan, against *policy.References) {
+func noteStoppedSearches(
+	t *terminal.Terminal,
+	c *cli.Context,
+	plan *planner.Plan,
+	against *policy.References,
+) {
 	stopped := "at --time-limit"
 	if c.Err() != nil {
 		stopped = "interrupted"
@@ -328,9 +343,9 @@ func planLater(ctx context.Context, c *cli.Context, s *setup.Setup, wished *setu
 	return l, policy.CheckPlan(s.Problem, l.plan, l.policy)
 }
 
-// choose returns the plan without and with the budget: the one with jobs that begin later; of jobs that are all
-// known the one in which all may begin at once, where the other costs no less within the budget, or ends jobs
-// late that needn't be.
+// choose returns the plan without and with the budget: the one with jobs that begin later; of jobs that are
+// all known the one in which all may begin at once, where the other costs no less within the budget, or
+// ends jobs late that needn't be.
 func (l *laterPlan) choose(c *cli.Context, s *setup.Setup, budget *budgetKeeper, atOnce candidate) (
 	free, kept *planner.Plan, out *planreport.Hours, err error,
 ) {
@@ -382,9 +397,9 @@ type budgetKeeper struct {
 	seed     uint64             // of the first of them
 }
 
-// keep returns the best of some plans as they are, and the best within the budget, checked. The first of them is
-// given, the others have other seeds. Each search begins from its plan and from those that it is held
-// against. All may take as long as the search for the plan. Without a budget both are the given plan.
+// keep returns the best of some plans as they are, and the best within the budget, checked. The first of
+// them is given, the others have other seeds. Each search begins from its plan and from those that it is
+// held against. All may take as long as the search for the plan. Without a budget both are the given plan.
 func (k *budgetKeeper) keep(c *cli.Context, of *candidate) (free, kept *planner.Plan, err error) {
 	if k == nil {
 		return of.plan, of.plan, nil
@@ -410,7 +425,15 @@ func (k *budgetKeeper) keep(c *cli.Context, of *candidate) (free, kept *planner.
 		}
 		within := plan
 		if check.Budget(of.held, plan, times, watts) != nil {
-			within, err = powerbudget.Keep(ctx, of.held, plan, k.limit, k.against.Easy, k.against.FCFS, k.against.Constant)
+			within, err = powerbudget.Keep(
+				ctx,
+				of.held,
+				plan,
+				k.limit,
+				k.against.Easy,
+				k.against.FCFS,
+				k.against.Constant,
+			)
 			if err == nil {
 				err = errors.Join(check.Plan(of.held, within), check.Budget(of.held, within, times, watts))
 			}

@@ -130,7 +130,8 @@ func (s *SafeResponse) RequiredTime(pt *dvfsmodel.Point) float64 {
 // much later than at default clocks. The margin of limits is none of run times: default clocks
 // are never too slow.
 func (s *SafeResponse) Fits(pt *dvfsmodel.Point, limit float64) bool {
-	return dvfsmodel.MeetsLimit(s.RequiredTime(pt), limit) && dvfsmodel.MeetsLimit(s.UpperTime(pt), s.slowestTime())
+	return dvfsmodel.MeetsLimit(s.RequiredTime(pt), limit) &&
+		dvfsmodel.MeetsLimit(s.UpperTime(pt), s.slowestTime())
 }
 
 // LongestTime returns how long a run may take that must end within so many seconds.

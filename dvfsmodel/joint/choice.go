@@ -44,7 +44,12 @@ func (m *model) predictLeftOut(a int, seen, predicted []int) (own, pooled []outc
 		}
 		doubt := m.doubtOf(energies, q)
 		residuals := &ownResiduals{
-			at: elementsAt(app.at, seen), doubt: elementsAt(doubt, seen), value: m.residualsOf(elementsAt(app.samples, seen), fit, q),
+			at: elementsAt(
+				app.at,
+				seen,
+			),
+			doubt: elementsAt(doubt, seen),
+			value: m.residualsOf(elementsAt(app.samples, seen), fit, q),
 		}
 		rest[q] = m.rest[q].expected(o.common[q], &o.covariance[q], residuals, elementsAt(app.at, predicted),
 			elementsAt(doubt, predicted))

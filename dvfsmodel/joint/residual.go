@@ -67,7 +67,11 @@ func (r *residuals) ownCovariance(h *covariance, at []int, doubt []float64) *mat
 	o := mat.NewSymDense(len(at), nil)
 	for i, a := range at {
 		for k, b := range at[:i+1] {
-			o.SetSym(i, k, h.own*h.own*gaussianKernel(r.places[a].squaredDistance(&r.places[b]), h.ownReach)*doubt[i]*doubt[k])
+			o.SetSym(
+				i,
+				k,
+				h.own*h.own*gaussianKernel(r.places[a].squaredDistance(&r.places[b]), h.ownReach)*doubt[i]*doubt[k],
+			)
 		}
 	}
 	return o

@@ -233,7 +233,11 @@ func (t *leftOutTrial) result() LeftOutResult {
 	const percent = 100
 	chosen, best, fastest := t.choose()
 	o := LeftOutResult{
-		Probes: slices.Clone(t.probes), Chosen: zeroUnknownClocks(t.settings[chosen]), Best: zeroUnknownClocks(t.settings[best]),
+		Probes: slices.Clone(
+			t.probes,
+		),
+		Chosen: zeroUnknownClocks(t.settings[chosen]),
+		Best:   zeroUnknownClocks(t.settings[best]),
 		Regret: max(0, percent*(float64(t.truth[chosen].Energy()/t.truth[best].Energy())-1)),
 	}
 	for i, p := range o.Probes {

@@ -176,8 +176,8 @@ func (u *UnderLimits) Power(at dvfsmodel.Setting) dvfsmodel.Watt {
 	return u.top.Cap * dvfsmodel.Watt(math.Exp(params.Board().Predict(u.conditions(at)).Power))
 }
 
-// UpperSlowdown returns how many times as long as at another setting a run takes at one, so many standard deviations
-// above what is expected.
+// UpperSlowdown returns how many times as long as at another setting a run takes at one, so many standard
+// deviations above what is expected.
 func (u *UnderLimits) UpperSlowdown(at, than dvfsmodel.Setting, deviations float64) float64 {
 	mean, _ := u.joint([]dvfsmodel.Setting{at, than})
 	return math.Exp(mean[0] - mean[1] + deviations*u.TimeDeviation([]dvfsmodel.Setting{at}, than))

@@ -307,7 +307,8 @@ func energyOf(
 	return joules, len(row.Nodes) > 0
 }
 
-// savedEnergy returns how much less a job took than held-out jobs of its workload in the mean; nil: nobody knows.
+// savedEnergy returns how much less a job took than held-out jobs of its workload in the mean; nil: nobody
+// knows.
 func (w *Writer) savedEnergy(ctx context.Context, runs []record.Outcome, joules float64) *float64 {
 	key := record.WorkloadKey{Cluster: w.options.Cluster, Workload: runs[0].Workload, GPUModel: runs[0].GPUModel}
 	for i := range runs {

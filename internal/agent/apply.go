@@ -60,7 +60,7 @@ func (a *Agent) applied(id string) Applied {
 	return Applied{Locked: why == "", HandsOff: why}
 }
 
-// RevertToDefault puts a run to default clocks for the rest of its time, as the agent stops. The first reason stays.
+// RevertToDefault puts a run to default clocks for the rest of its time. The first reason stays.
 func (a *Agent) RevertToDefault(ctx context.Context, id, reason string) error {
 	return a.revertToDefault(ctx, id, live.NotLocked{Kind: live.NotLockedRestart, Why: reason})
 }

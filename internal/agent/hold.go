@@ -210,8 +210,7 @@ func (h *holder) removeFailedEntry(c *managedGPU) error {
 	return h.journal.retire(c.uuid)
 }
 
-// setControl sets one control to what the next entry has, also exactly. A refusal leaves it as it was: where it
-// wasn't set before, there is nothing to give back.
+// setControl sets one control to what the next entry has, also exactly. If it was unset, a refusal leaves it so.
 func (h *holder) setControl(
 	c *managedGPU, control gpu.Control, next Held, exact bool, before *Entry,
 ) error {

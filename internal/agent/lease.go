@@ -90,8 +90,7 @@ func (l *Leases) Set(ctx context.Context, list []Lease, ends time.Time) error {
 	return errors.Join(append(errs, l.applyLeases(ctx, lower), l.applyLeases(ctx, raise))...)
 }
 
-// applyLeases brings cards to their leases. One whose limit the driver refuses keeps the one in force, or goes on
-// without.
+// applyLeases brings cards to their leases. One whose limit the driver refuses keeps the old one, or none.
 func (l *Leases) applyLeases(ctx context.Context, cards []*managedGPU) error {
 	began := time.Now()
 	failed, err := l.reconciler.reconcileEach(ctx, cards)

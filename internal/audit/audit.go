@@ -232,8 +232,8 @@ func matchedKinds(before, after []Run, of func(r *Run) float64) []matched {
 	return kinds
 }
 
-// betweenKindVariance returns the variance by which kinds change by themselves: that with which the distances of kinds
-// from their mean, in units of their errors, are what chance has.
+// betweenKindVariance returns the variance by which kinds change by themselves: that with which the
+// distances of kinds from their mean, in units of their errors, are what chance has.
 func betweenKindVariance(kinds []matched) float64 {
 	excess := func(own float64) float64 {
 		weights, mean := 0.0, 0.0

@@ -234,8 +234,8 @@ func (l *Ledger) divide(now time.Time) {
 	l.short, l.unmet = division.Short, division.Unmet
 }
 
-// limitUnlessShort returns the limit of a GPU that ignores those below its floor: its share, or its least limit if
-// a budget lacks watts. A limit between these would only slow it, as its floor is counted anyway.
+// limitUnlessShort returns the limit of a GPU that ignores those below its floor: its share, or its least
+// limit if a budget lacks watts. A limit between these would only slow it, as its floor is counted anyway.
 func (a *account) limitUnlessShort(of *Division, scopes []int, share dvfsmodel.Watt) dvfsmodel.Watt {
 	if slices.ContainsFunc(scopes, func(scope int) bool { return of.Short[scope] > 0 }) {
 		return a.Min

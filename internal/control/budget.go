@@ -326,7 +326,8 @@ func (b *PowerBudget) watch(s *Settings, r *epdapi.NodeReport) {
 	b.ledger.Exchange(now, told)
 }
 
-// Shortfall returns how many watts the budgets that a node is under lack, with all GPUs at their least limits.
+// Shortfall returns how many watts the budgets that a node is under lack, with all GPUs at their least
+// limits.
 func (b *PowerBudget) Shortfall(node string) (watts dvfsmodel.Watt) {
 	s := b.controller.settings.Load()
 	b.mu.Lock()
@@ -377,8 +378,16 @@ func (b *PowerBudget) budgetList() *epdapi.BudgetList {
 // scopeOf returns a scope as it is told.
 func scopeOf(kind string, s *budget.ScopeStatus) epdapi.BudgetScope {
 	out := epdapi.BudgetScope{
-		Scope: s.Name, Kind: kind, InForce: s.Taken, Measured: s.Measured, Short: s.Short, GPUs: s.GPUs,
-		Slowed: s.Slowed, Unlimited: emptyIfNil(s.Unlimited), Ignoring: emptyIfNil(s.Ignoring), Silent: emptyIfNil(s.Silent),
+		Scope:     s.Name,
+		Kind:      kind,
+		InForce:   s.Taken,
+		Measured:  s.Measured,
+		Short:     s.Short,
+		GPUs:      s.GPUs,
+		Slowed:    s.Slowed,
+		Unlimited: emptyIfNil(s.Unlimited),
+		Ignoring:  emptyIfNil(s.Ignoring),
+		Silent:    emptyIfNil(s.Silent),
 	}
 	if !math.IsInf(float64(s.Budget), 1) {
 		out.Budget, out.Spare = live.Known(float64(s.Budget)), live.Known(float64(s.Budget-s.Taken))

@@ -110,7 +110,11 @@ func (c *Controller) noteStored(id slurm.JobID, o *record.Outcome, job *jobs.Job
 // storeOutcome stores an outcome. A job that is queued anew has another submit time, so
 // that it has one run on a node until then: what comes of it under another run's id
 // is kept, and counts nowhere.
-func (c *Controller) storeOutcome(ctx context.Context, id slurm.JobID, o *record.Outcome) (store.Receipt, error) {
+func (c *Controller) storeOutcome(
+	ctx context.Context,
+	id slurm.JobID,
+	o *record.Outcome,
+) (store.Receipt, error) {
 	if o.Unmatched || id == 0 || o.Submitted.IsZero() && !c.canAskSlurm() {
 		return c.options.Records.Runs.PutOutcome(ctx, o)
 	}

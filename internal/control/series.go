@@ -38,8 +38,8 @@ func stampsOf(c *config.Config) map[string]fileStamp {
 // seriesEvery is how often the files with factors and budgets over time are looked at.
 const seriesEvery = time.Minute
 
-// reloadSeries has factors and budgets over time count as their files are now: whoever writes the prices of the
-// next day there needs no reload. A file that can't be read changes nothing, and is said.
+// reloadSeries has factors and budgets over time count as their files are now: whoever writes the prices of
+// the next day there needs no reload. A file that can't be read changes nothing, and is said.
 func reloadSeries(ctx context.Context, inForce *atomic.Pointer[Settings], log *slog.Logger) {
 	var wrong map[string]fileStamp
 	for pause.For(ctx, seriesEvery) == nil {

@@ -110,7 +110,8 @@ func (c *Controller) adviseLimit(s *hooks.Submission, from jobs.Source, mode liv
 	settings := c.settings.Load()
 	gpus, shared := jobs.GPUsOf(s)
 	hint := &settings.Live.LimitHint
-	if mode == live.Observe || !hint.AppliesTo(string(s.Partition)) || shared || gpus == 0 || s.Limit().IsUnlimited() {
+	if mode == live.Observe || !hint.AppliesTo(string(s.Partition)) || shared || gpus == 0 ||
+		s.Limit().IsUnlimited() {
 		return ""
 	}
 	upper, runs := c.Foresight.surelyAtDefault(from.Workload(gpus), string(s.Partition), hint.Runs)

@@ -239,7 +239,10 @@ func TestFixedClocksAreDoubtedByTheGPUsThatTheJobMayGet(t *testing.T) {
 			Version: hooks.ProtocolVersion, UID: 1000, Name: "train", Partition: "told", TRESPerNode: "gres:gpu:1",
 			MinNodes: 1, Kind: "batch", Comment: hooks.Hex(fmt.Sprintf("epplan:cap=%d", watts)),
 		})
-		if got := string(answer.Message); err != nil || (got == "") != (says == "") || !strings.Contains(got, says) {
+		if got := string(
+			answer.Message,
+		); err != nil || (got == "") != (says == "") ||
+			!strings.Contains(got, says) {
 			t.Errorf("%d W: %q, want %q; %v", watts, got, says, err)
 		}
 	}

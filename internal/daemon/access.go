@@ -137,7 +137,8 @@ func (a *Access) RequireAdmin(who func(*http.Request) int64, h http.Handler) htt
 	})
 }
 
-// refusalWriterFor returns a response that tells [Access.Refused] if it refuses a request of a user, or of a machine.
+// refusalWriterFor returns a response that tells [Access.Refused] if it refuses a request of a user, or of
+// a machine.
 func (a *Access) refusalWriterFor(w http.ResponseWriter, r *http.Request, uid int64) http.ResponseWriter {
 	if a.Refused == nil {
 		return w

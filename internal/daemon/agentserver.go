@@ -349,7 +349,11 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 
 // readClocks returns those that were read, and the power limit in force; 0 where they couldn't be.
 func readClocks(r *gpu.Reading) dvfsmodel.Setting {
-	return dvfsmodel.Setting{Core: measuredOrZero(r.Core), Mem: measuredOrZero(r.Mem), Cap: measuredOrZero(r.Limit)}
+	return dvfsmodel.Setting{
+		Core: measuredOrZero(r.Core),
+		Mem:  measuredOrZero(r.Mem),
+		Cap:  measuredOrZero(r.Limit),
+	}
 }
 
 // measuredOrZero returns a value that was read, else 0.

@@ -27,8 +27,8 @@ type Door struct {
 	// Proves tells that who asks is proved by each request, as [CountAsProven] says: until then a connection is
 	// anybody's, and makes room for another one where there are too many.
 	Proves bool
-	// Sessions tells that who asks has a session or a token, as [MarkProven] says: a connection without makes room,
-	// too, and isn't kept for long.
+	// Sessions tells that who asks has a session or a token, as [MarkProven] says: a connection without
+	// makes room, too, and isn't kept for long.
 	Sessions bool
 	// Refused hears of a connection that is closed for there are too many: it wasn't let in, or made room. It
 	// must not block, and may be nil.

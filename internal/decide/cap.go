@@ -83,8 +83,8 @@ func (ch *chooser) cappedModel() *choose.Capped {
 	return nil
 }
 
-// upperUnderLimit returns how long a run at clocks and under a power limit takes at most by a model, on a GPU of
-// such clocks.
+// upperUnderLimit returns how long a run at clocks and under a power limit takes at most by a model, on a
+// GPU of such clocks.
 func upperUnderLimit(
 	limit dvfsmodel.Watt, at *dvfsmodel.Point, m *learn.Model, base dvfsmodel.Setting, table *ClockTable,
 	margin float64,

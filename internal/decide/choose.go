@@ -189,8 +189,8 @@ func (ch *chooser) chooseByModel() {
 	ch.followPlan(budget)
 }
 
-// pointIfWorthwhile returns a point, or the one at default clocks where the point saves too little energy, GPUs
-// with their share of the node, and is no faster; and then why.
+// pointIfWorthwhile returns a point, or the one at default clocks where the point saves too little energy,
+// GPUs with their share of the node, and is no faster; and then why.
 func pointIfWorthwhile(ch *chooser, pt *dvfsmodel.Point, budget float64) (dvfsmodel.Point, string) {
 	standard := ch.safe.At(ch.safe.Standard.Core, ch.safe.Standard.Mem) // under a constant power limit
 	least := ch.settings.Live.MinGainOf(ch.job.Partition.Value())

@@ -192,9 +192,13 @@ func (dr *Decider) decisionID(r *epdapi.DecideRequest, at time.Time) string {
 func (dr *Decider) storedDecision(
 	ctx context.Context, r *epdapi.DecideRequest, job *jobs.Job,
 ) (own, other *Decided, err error) {
-	all, err := store.WaitAtMost(ctx, dr.options.StoreWait, func(ctx context.Context) ([]record.Decision, error) {
-		return dr.options.Records.DecisionsOfJob(ctx, dr.options.Cluster, int64(r.Job))
-	})
+	all, err := store.WaitAtMost(
+		ctx,
+		dr.options.StoreWait,
+		func(ctx context.Context) ([]record.Decision, error) {
+			return dr.options.Records.DecisionsOfJob(ctx, dr.options.Cluster, int64(r.Job))
+		},
+	)
 	if err != nil {
 		return nil, nil, fmt.Errorf("look up earlier decisions: %w", err)
 	}

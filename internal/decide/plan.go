@@ -77,8 +77,16 @@ func (p PlanRules) chooser(q *liveplan.ClockQuestion) *chooser {
 	seen := dr.GPUs.limit(q.GPUModel)
 	request.PowerLimit, request.CoreFixed = seen.limit, seen.coreFixed
 	ch := &chooser{
-		settings: s, model: model, request: request,
-		job: jobs.FromDescription(0, "", q.Partition, ""), decision: &live.Decision{GPUModel: s.ModelName(q.GPUModel)},
+		settings: s,
+		model:    model,
+		request:  request,
+		job: jobs.FromDescription(
+			0,
+			"",
+			q.Partition,
+			"",
+		),
+		decision: &live.Decision{GPUModel: s.ModelName(q.GPUModel)},
 		slowdown: q.Slowdown,
 	}
 	ch.table, _ = dr.tableOn(s, request, q.Partition)

@@ -276,9 +276,13 @@ func checkEpilog(ctx context.Context, e *examination) []Finding {
 }
 
 var taskEpilog = &Fault{
-	"task-epilog", Warn, "{file}, of TaskEpilog, {wrong}",
+	"task-epilog",
+	Warn,
+	"{file}, of TaskEpilog, {wrong}",
 	"jobs' outputs end with Slurm's error, or without epplan's line",
-	Fix{Run: "{install} --job-summary HOST:PORT    # or delete TaskEpilog in slurm.conf and run scontrol reconfigure"},
+	Fix{
+		Run: "{install} --job-summary HOST:PORT    # or delete TaskEpilog in slurm.conf; scontrol reconfigure",
+	},
 }
 
 // checkTaskEpilog looks at the program that ends jobs' outputs, if it is ours.

@@ -117,8 +117,8 @@ func hasLettersAndDigits(text string) bool {
 	return strings.ContainsAny(text, "0123456789") && strings.ContainsFunc(text, unicode.IsLetter)
 }
 
-// isRandomLooking reports whether a word looks as if it had been drawn at random: letters, digits at several places
-// among them, and hardly anything that parts words.
+// isRandomLooking reports whether a word looks as if it had been drawn at random: letters, digits at
+// several places among them, and hardly anything that parts words.
 func isRandomLooking(word string) bool {
 	const lettersByMark = 12 // what is drawn from 64 characters has 30 for each - or _
 	digits, marks, before := 0, 0, false

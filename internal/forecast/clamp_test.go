@@ -16,7 +16,12 @@ func TestAnExpectedTimeBeyondTheLimitRemains(t *testing.T) {
 		predict.Energy: {Value: 1, Low: 0.5, High: 2},
 	}
 	want := f
-	if clampForecast(&f, &Job{GPUs: 1, Limit: live.LimitOf(time.Hour)}, 0, dvfsmodel.Watt(math.Inf(1))); f != want {
+	if clampForecast(
+		&f,
+		&Job{GPUs: 1, Limit: live.LimitOf(time.Hour)},
+		0,
+		dvfsmodel.Watt(math.Inf(1)),
+	); f != want {
 		t.Errorf("%+v, want %+v: that is what the job would need", f, want)
 	}
 }

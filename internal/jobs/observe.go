@@ -54,13 +54,24 @@ func (t *Tracker) newJob(j *slurm.Job, before *Job) *Job {
 	// Not on the heap: most jobs don't change, and garbage between what stays
 	// would cost more memory than that.
 	job := Job{
-		state: codeOf(j.State.Base), completing: j.State.Is(slurm.Completing) &&
+		state: codeOf(j.State.Base),
+		completing: j.State.Is(slurm.Completing) &&
 			j.State.Base != slurm.Completing,
-		OwnFreq: j.GPUFreq != "", UID: j.UID, GPUs: toUint32(j.Allocated.GPUs()), Nodes: toUint32(j.NodeCount),
-		nice:      int32(min(max(j.Nice, math.MinInt32), math.MaxInt32)),
-		Submitted: unix(j.Submit), Limit: t.Limit(j.TimeLimit), User: internText(j.User), Account: internText(j.Account),
+		OwnFreq: j.GPUFreq != "",
+		UID:     j.UID,
+		GPUs:    toUint32(j.Allocated.GPUs()),
+		Nodes:   toUint32(j.NodeCount),
+		nice:    int32(min(max(j.Nice, math.MinInt32), math.MaxInt32)),
+		Submitted: unix(
+			j.Submit,
+		),
+		Limit:     t.Limit(j.TimeLimit),
+		User:      internText(j.User),
+		Account:   internText(j.Account),
 		Partition: internText(j.Partition),
-		Comment:   internComment(j.Comment), Name: cut(j.Name), Token: token,
+		Comment:   internComment(j.Comment),
+		Name:      cut(j.Name),
+		Token:     token,
 		about: unique.Make(about{
 			qos: j.QOS, reason: j.Reason, features: j.Features, prefer: j.Prefer, gpuFreq: j.GPUFreq,
 			perNode:   j.TRESPerNode,

@@ -76,7 +76,11 @@ func (t *Tracker) WorkloadOfEnded(
 const MaxSameID = 100
 
 // recordedJob returns what the records have of a job, by its submission too, nil: nothing.
-func (o *Options) recordedJob(ctx context.Context, id slurm.JobID, submitted int64) (*store.ListedJob, error) {
+func (o *Options) recordedJob(
+	ctx context.Context,
+	id slurm.JobID,
+	submitted int64,
+) (*store.ListedJob, error) {
 	all, err := o.submissions(ctx, id)
 	for i := range all {
 		if all[i].Submitted.Unix() == submitted {

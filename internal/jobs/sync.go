@@ -243,7 +243,8 @@ func (s *scripts) ask(ctx context.Context) {
 // join returns a job with its script asked for, if its submission wasn't heard of where others' are.
 // With an error, or if the job has no script, as srun's, it is the job as it was.
 func (s *scripts) join(ctx context.Context, id slurm.JobID, job *Job) (*Job, error) {
-	if job.Scripted || job.Token != "" || job.GPUs == 0 || s.options.Script == nil || !s.hooks.hearsSubmissions() {
+	if job.Scripted || job.Token != "" || job.GPUs == 0 || s.options.Script == nil ||
+		!s.hooks.hearsSubmissions() {
 		return job, nil
 	}
 	script, err := s.options.Script(ctx, id, hooks.SentScript)

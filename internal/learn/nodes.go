@@ -81,7 +81,10 @@ func (f *fitter) fitNodes(seen *evidence) (*fit, error) {
 		rest := seen.where(func(other string) bool { return other != node })
 		without, err := f.fitRuns(rest)
 		if err != nil {
-			without, _ = f.leaveOut(rest, slices.DeleteFunc(rest.nodesByRuns(), func(n string) bool { return n == node }))
+			without, _ = f.leaveOut(
+				rest,
+				slices.DeleteFunc(rest.nodesByRuns(), func(n string) bool { return n == node }),
+			)
 		}
 		var m *Model
 		if without != nil {
@@ -117,8 +120,8 @@ func (e *evidence) nodesByRuns() []string {
 	})
 }
 
-// weightyNodes returns the nodes of which a model says much: they alone report runs at some clocks, or they report
-// many of all runs.
+// weightyNodes returns the nodes of which a model says much: they alone report runs at some clocks, or they
+// report many of all runs.
 func (e *evidence) weightyNodes(nodes []string) []string {
 	samples, on := e.samples(), slices.Concat(e.recentOn, e.olderOn)
 	alone, runs := make(map[dvfsmodel.Setting]string), make(map[string]int)
@@ -145,8 +148,9 @@ func (e *evidence) weightyNodes(nodes []string) []string {
 func (f *fit) isSameAs(old *Model) bool {
 	m := f.model
 	samples := f.seen.samples()
-	if !m.isLike(old, samples) || !isSameCapped(m.Capped, old.Capped, f.seen.underLimits) || m.Left != old.Left ||
-		len(m.Without) != len(old.Without) || !isSamePart(m.Own, old.Own, samples) {
+	if !m.isLike(old, samples) || !isSameCapped(m.Capped, old.Capped, f.seen.underLimits) ||
+		m.Left != old.Left || len(m.Without) != len(old.Without) ||
+		!isSamePart(m.Own, old.Own, samples) {
 		return false
 	}
 	for node, without := range m.Without {

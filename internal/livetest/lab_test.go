@@ -504,8 +504,9 @@ func (l *lab) signal(node string, sig os.Signal) {
 	}
 }
 
-// holdSim keeps an epd out of its simulated GPUs until the function that it returns has seen it stand still: all
-// others wait for the state of simulated GPUs, as nobody does for real ones, while one that stands still holds it.
+// holdSim keeps an epd out of its simulated GPUs until the function that it returns has seen it stand
+// still: all others wait for the state of simulated GPUs, as nobody does for real ones, while one that
+// stands still holds it.
 func (l *lab) holdSim(node string, pid int) (release func()) {
 	l.Helper()
 	lock, err := gpu.HoldSim(filepath.Join(l.dir, node, "sim"))

@@ -9,8 +9,8 @@ import (
 	"github.com/epplan/epplan/planner/join"
 )
 
-// fasterBelow is how many times as long a run must take at higher clocks to be doubted: in public tables, which
-// are noisy, it is up to a fifth longer.
+// fasterBelow is how many times as long a run must take at higher clocks to be doubted: in public tables,
+// which are noisy, it is up to a fifth longer.
 const fasterBelow = 1.25
 
 // Doubts warns of measurements that can't be right: powers that the board can't have while it computes, and

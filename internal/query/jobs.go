@@ -159,7 +159,11 @@ func (s *Service) Job(ctx context.Context, who Caller, id slurm.JobID) (*epdapi.
 
 // visibleHistory is everything under a job id that a caller may see, and the job as Slurm has
 // it now; nil: it doesn't. The error is [store.ErrNotFound] if there is nothing.
-func (r *reader) visibleHistory(ctx context.Context, who Caller, id slurm.JobID) (*history, *jobs.Job, error) {
+func (r *reader) visibleHistory(
+	ctx context.Context,
+	who Caller,
+	id slurm.JobID,
+) (*history, *jobs.Job, error) {
 	h, err := r.history(ctx, int64(id))
 	if err != nil {
 		return nil, nil, err

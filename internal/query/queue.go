@@ -182,9 +182,9 @@ func (g *GPUNames) Wanted(j *slurm.Job) string {
 	return ""
 }
 
-// modelOfGres returns the GPU model that a type of gres stands for: of those of its name, or whose names hold it,
-// the one that most nodes have, else that of a profile, else the only one. A bare name such as a100 is
-// rather a board of that family that the site has. Nodes and jobs of a type have the same one.
+// modelOfGres returns the GPU model that a type of gres stands for: of those of its name, or whose names
+// hold it, the one that most nodes have, else that of a profile, else the only one. A bare name such as
+// a100 is rather a board of that family that the site has. Nodes and jobs of a type have the same one.
 func (g *GPUNames) modelOfGres(gres string) (string, bool) {
 	if gres == "" {
 		return "", false

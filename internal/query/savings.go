@@ -94,7 +94,13 @@ func savingsOf(strata []record.Stratum, settings *Settings) epdapi.Savings {
 		of := savingEstimate(module, (*savings.Arms).SavedStratum)
 		sum.Module = &of
 	}
-	sum.GPU, sum.Node = savingEstimate(gpu, (*savings.Arms).SavedStratum), savingEstimate(node, (*savings.Arms).SavedStratum)
+	sum.GPU, sum.Node = savingEstimate(
+		gpu,
+		(*savings.Arms).SavedStratum,
+	), savingEstimate(
+		node,
+		(*savings.Arms).SavedStratum,
+	)
 	sum.Time = longerEstimate(times, (*savings.Arms).SavedStratum)
 	if constant.Part > 0 || constant.Ended.Ended+constant.Runs > 0 {
 		constant.GPU, constant.Node = savingEstimate(gpu, (*savings.Arms).ConstantStratum),

@@ -111,8 +111,8 @@ func solveEach(
 	return plan, decided, err
 }
 
-// dropImpossibleDeadlines takes away the deadlines that tasks would miss on GPUs of their own, too: no plan has a
-// place for them.
+// dropImpossibleDeadlines takes away the deadlines that tasks would miss on GPUs of their own, too: no plan
+// has a place for them.
 func dropImpossibleDeadlines(problem *planner.Problem) {
 	for i := range problem.Tasks {
 		t := &problem.Tasks[i]
@@ -126,8 +126,8 @@ func dropImpossibleDeadlines(problem *planner.Problem) {
 	}
 }
 
-// dropMissedDeadlines takes away the deadlines of tasks that have no place in a plan, and reports whether there
-// are any.
+// dropMissedDeadlines takes away the deadlines of tasks that have no place in a plan, and reports whether
+// there are any.
 func dropMissedDeadlines(problem *planner.Problem, plan *planner.Plan) (dropped bool) {
 	for i := range problem.Tasks {
 		if t := &problem.Tasks[i]; plan.Assignments[i].Node < 0 && !math.IsInf(t.Deadline, 1) {

@@ -181,8 +181,8 @@ func (w *WhatIf) problem(q *epdapi.Queue, terms *PlanTerms, question PlanOptions
 	return p, nil
 }
 
-// tightenDeadlines has tasks end before their deadlines where they can, so that one whose end is as far off as
-// counts as planned meets it: a start that is far ahead may be off by more than one that is near.
+// tightenDeadlines has tasks end before their deadlines where they can, so that one whose end is as far off
+// as counts as planned meets it: a start that is far ahead may be off by more than one that is near.
 func tightenDeadlines(tasks []planner.Task) {
 	for i := range tasks {
 		t := &tasks[i]
@@ -236,8 +236,8 @@ func (w *WhatIf) chosenJobs(question PlanOptions) []queue.Job {
 	return jobs
 }
 
-// withDecidedClocks returns a queue in which jobs that are held out stay at default clocks, and jobs that run take
-// as long as at the clocks that they have.
+// withDecidedClocks returns a queue in which jobs that are held out stay at default clocks, and jobs that
+// run take as long as at the clocks that they have.
 func (t *PlanTerms) withDecidedClocks(q *epdapi.Queue) *epdapi.Queue {
 	if t.Arm == nil && t.RunTimes == nil {
 		return q

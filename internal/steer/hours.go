@@ -11,8 +11,8 @@ import (
 	"github.com/epplan/epplan/slurm/lever"
 )
 
-// planHours wants jobs to go on waiting for the hours that they were submitted with, while nobody waits for GPUs,
-// and says which GPUs are free for others that can wait.
+// planHours wants jobs to go on waiting for the hours that they were submitted with, while nobody waits for
+// GPUs, and says which GPUs are free for others that can wait.
 func (p *Plan) planHours(s *Snapshot, set *Settings, ours *OwnChanges) {
 	if set.Prices == nil || set.Live.Hours.By == config.HoursOff {
 		return

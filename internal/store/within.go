@@ -7,7 +7,11 @@ import (
 
 // WaitAtMost waits for an answer of the records no longer than the bound, whatever the function
 // does with its context.
-func WaitAtMost[T any](ctx context.Context, bound time.Duration, f func(context.Context) (T, error)) (T, error) {
+func WaitAtMost[T any](
+	ctx context.Context,
+	bound time.Duration,
+	f func(context.Context) (T, error),
+) (T, error) {
 	type answer struct {
 		value T
 		err   error

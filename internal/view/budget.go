@@ -34,11 +34,17 @@ func Budgets(list *epdapi.BudgetList) *View {
 // noticesOf says what keeps a budget from being kept.
 func (v *View) noticesOf(s *epdapi.BudgetScope, mode live.Mode) {
 	if mode == live.Enforce && s.Short > 0 {
-		v.notice(page.Bad, fmt.Sprintf("%s: the least power limits, and what can't be limited, are %s above the budget",
-			s.Scope, report.FormatWatts(s.Short)))
+		v.notice(
+			page.Bad,
+			fmt.Sprintf("%s: the least power limits, and what can't be limited, are %s above the budget",
+				s.Scope, report.FormatWatts(s.Short)),
+		)
 	}
 	if over := float64(s.Measured) - s.Budget.Or(float64(s.Measured)); over > 0 {
-		v.notice(page.Bad, fmt.Sprintf("%s: measured power is %s above the budget", s.Scope, report.FormatWatts(over)))
+		v.notice(
+			page.Bad,
+			fmt.Sprintf("%s: measured power is %s above the budget", s.Scope, report.FormatWatts(over)),
+		)
 	}
 	for _, kind := range []struct {
 		one, many string

@@ -212,8 +212,8 @@ func cheapest(
 	return best, ok
 }
 
-// appendCheapest appends what [cheapest] returns for each of some objectives, from the one with the highest price
-// of time to the one with the lowest; nothing where the task can't be done within the room.
+// appendCheapest appends what [cheapest] returns for each of some objectives, from the one with the highest
+// price of time to the one with the lowest; nothing where the task can't be done within the room.
 func appendCheapest(
 	to []dvfsmodel.Point, t *planner.Task, option int, goals []dvfsmodel.Objective, room float64,
 ) []dvfsmodel.Point {

@@ -63,8 +63,9 @@ func dueBound(p *planner.Problem, energy, time float64) float64 {
 	return max(value, d.withOneKept(plain))
 }
 
-// sortedProblem returns the problem with its tasks and classes sorted. Rounding depends on the order of a sum, and
-// the search's path depends on rounding: without sorting, the bound would depend on the order of the input.
+// sortedProblem returns the problem with its tasks and classes sorted. Rounding depends on the order of a
+// sum, and the search's path depends on rounding: without sorting, the bound would depend on the order of
+// the input.
 func sortedProblem(p *planner.Problem) *planner.Problem {
 	q := *p
 	q.Cluster.Classes, q.Tasks = slices.Clone(p.Cluster.Classes), slices.Clone(p.Tasks)
@@ -169,9 +170,9 @@ func (d *dueSearch) nodesOf(t *dueTask, o *dueOption) float64 {
 	return float64(k.GPUs * task.Options[task.Option(k.Model)].NodeCount())
 }
 
-// chooseKept chooses the tasks whose nodes count: on each class, the tasks that take more than half of a node. If a
-// task is given, it counts on the given class, together with tasks that don't fit beside it. keep reports
-// whether any task leaves GPUs of its nodes free.
+// chooseKept chooses the tasks whose nodes count: on each class, the tasks that take more than half of a
+// node. If a task is given, it counts on the given class, together with tasks that don't fit beside it.
+// keep reports whether any task leaves GPUs of its nodes free.
 func (d *dueSearch) chooseKept(one, class int) (some bool) {
 	room := 0.0 // GPUs that the given task leaves free on a node
 	perNode := func(t *dueTask, o *dueOption) float64 {

@@ -44,7 +44,13 @@ func (h Hindsight) Improve(
 	}
 	prices := timePrices{usual: p.Cost(plan) / totalTurnaround(p, plan) / 10, high: math.Inf(1)}
 	for range hindsightTries {
-		found := prices.planAtPrice(ctx, known, best, Retune{Moves: min(hindsightMoves*len(p.Tasks), mostHindsight)}, rng)
+		found := prices.planAtPrice(
+			ctx,
+			known,
+			best,
+			Retune{Moves: min(hindsightMoves*len(p.Tasks), mostHindsight)},
+			rng,
+		)
 		quick := totalTurnaround(p, found) <= limit*(1+narrow)
 		if quick && p.Cost(found) < p.Cost(best) {
 			best = found

@@ -94,8 +94,8 @@ func (k *links) playAll() (ok bool) {
 	return true
 }
 
-// eachInOrder calls start for each gang once those are over that come before it on any of its nodes. ok is false
-// where some wait for each other.
+// eachInOrder calls start for each gang once those are over that come before it on any of its nodes. ok is
+// false where some wait for each other.
 func (k *links) eachInOrder(start func(i int32)) (ok bool) {
 	l := k.l
 	k.ready = k.ready[:0]

@@ -232,7 +232,8 @@ func (s *pricedList) choose(i int32, prices *bound.DueDual) (w pricedChoice) {
 	return w
 }
 
-// rebuildByLatestStart puts the jobs into lists in the order of their latest starts, and returns how many are late.
+// rebuildByLatestStart puts the jobs into lists in the order of their latest starts, and returns how many
+// are late.
 func (s *pricedList) rebuildByLatestStart() (late int) {
 	l := s.l
 	l.removeAll()

@@ -294,7 +294,8 @@ func (w *listAnnealing) exchange(i int32) {
 	w.trial.begin(from, to)
 	a.jobs = slices.Replace(a.jobs, turn, turn+1, w.trial.listBefore(to)[place:until]...)
 	b.jobs = slices.Replace(b.jobs, place, until, i)
-	if !w.trial.moveJobs(a.jobs[turn:turn+until-place], to, from) || !w.trial.moveJobs(b.jobs[place:place+1], from, to) {
+	if !w.trial.moveJobs(a.jobs[turn:turn+until-place], to, from) ||
+		!w.trial.moveJobs(b.jobs[place:place+1], from, to) {
 		w.trial.undo()
 		return
 	}

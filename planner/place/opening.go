@@ -52,7 +52,11 @@ func onFreshNodeOfClass(v *planner.View, task, class int) (pl planner.Placement,
 
 // askQuote asks Tune for clocks that meet the due time from a start on, by force
 // if the room is shorter than the task wants.
-func askQuote(v *planner.View, task, option, class int, start float64) (q planner.Quote, room float64, ok bool) {
+func askQuote(
+	v *planner.View,
+	task, option, class int,
+	start float64,
+) (q planner.Quote, room float64, ok bool) {
 	room = v.Problem.Tasks[task].TimeBudgetFrom(start)
 	if want, _, known := v.Want(task, class); known && want.Point.Time <= room {
 		return *want, room, true

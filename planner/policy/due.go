@@ -54,8 +54,8 @@ func DefaultName(mode planner.Mode) string {
 	return WithNumber(SearchPolicy, "tolerance", DefaultTolerance)
 }
 
-// WithNumber returns a policy string with another number (see [Params]) in place of its own, or of none; one of 0
-// changes nothing.
+// WithNumber returns a policy string with another number (see [Params]) in place of its own, or of none;
+// one of 0 changes nothing.
 func WithNumber(text, key string, number float64) string {
 	if number == 0 {
 		return text

@@ -92,7 +92,12 @@ func placements() []registeredPlacement {
 			singleScorer(func(fleet.Workload) score.Scorer { return score.GpuClustering{} }),
 		},
 		{"random", "[:SEED]", "any node and GPU with room", readRandom},
-		{"epwr", "", "least added power of this task, plus that expected of the next", singleScorer(newExpectedPWR)},
+		{
+			"epwr",
+			"",
+			"least added power of this task, plus that expected of the next",
+			singleScorer(newExpectedPWR),
+		},
 		{
 			"priced", "[:F[,S[,C]]]",
 			"watts + F a GPU fragmented + S a GPU stranded below C vCPU (200,100,13)", readPriced,

@@ -353,8 +353,8 @@ func (asItIs) Improve(
 	return plan, nil
 }
 
-// tight draws a batch of a dozen jobs at clocks of their own for eight GPUs, of which half have deadlines that
-// leave little room.
+// tight draws a batch of a dozen jobs at clocks of their own for eight GPUs, of which half have deadlines
+// that leave little room.
 func tight(tb testing.TB, seed uint64) *planner.Problem {
 	tb.Helper()
 	s := &site{Rand: rand.New(rand.NewPCG(seed, 21))}

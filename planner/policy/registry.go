@@ -349,8 +349,8 @@ func edlAlign(q Params) planner.Policy {
 	return edl
 }
 
-// alwaysOnSearch returns a search for a better plan where nodes never sleep, which also looks at the starts of the
-// search with nodes that are on.
+// alwaysOnSearch returns a search for a better plan where nodes never sleep, which also looks at the starts
+// of the search with nodes that are on.
 func alwaysOnSearch(search planner.Improver) planner.Improver {
 	all := improve.AlwaysOn{Then: search}
 	if f, ok := search.(improve.Portfolio); ok {

@@ -127,7 +127,10 @@ func (m *DeviceMap) hasPartOf(minor int) bool {
 
 // matchByAutoDetect finds the GPUs that slurmd finds by itself: all that the driver counts,
 // or those of them that the configuration wants, in an order.
-func (m *DeviceMap) matchByAutoDetect(gpus []DriverGPU, order func([]DriverGPU) ([]int, error)) ([]int, error) {
+func (m *DeviceMap) matchByAutoDetect(
+	gpus []DriverGPU,
+	order func([]DriverGPU) ([]int, error),
+) ([]int, error) {
 	if !m.Counted { // one may have gone since slurmd looked
 		return nil, fmt.Errorf("slurm.conf doesn't say how many GPUs the node has: %w", ErrOrder)
 	}

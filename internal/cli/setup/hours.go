@@ -26,7 +26,8 @@ type Hours struct {
 func HoursFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.DurationFlag{
-			Name: "slack", DefaultText: "none",
+			Name:        "slack",
+			DefaultText: "none",
 			Usage: "`TIME` by which jobs without a deadline may begin later, such as 4h, if energy is then cheaper or " +
 				"cleaner by [factors] series",
 		},
@@ -128,8 +129,11 @@ func (s *Setup) Hours(t *terminal.Terminal, c *cli.Context) (*Hours, error) {
 	span := min(s.span()+slack, maxSpan)
 	h.Prices, _ = series.Prices(kind, begin, span+queued, &s.Config.Factors)
 	if from := series.Begin(); begin.Before(from) {
-		t.Message("warning", fmt.Sprintf("%s begins at %s, after the batch's second 0 (%s): its first price counts "+
-			"until then", file, from.Format(time.RFC3339), begin.Format(time.RFC3339)))
+		t.Message(
+			"warning",
+			fmt.Sprintf("%s begins at %s, after the batch's second 0 (%s): its first price counts "+
+				"until then", file, from.Format(time.RFC3339), begin.Format(time.RFC3339)),
+		)
 	}
 	if end := series.End(); end.Before(begin.Add(span)) {
 		t.Message("warning", fmt.Sprintf("%s ends at %s, jobs may run until %s: the prices of its last day are "+
@@ -170,7 +174,10 @@ func (s *Setup) CheckClock(c *cli.Context) error {
 func (s *Setup) clockStart(c *cli.Context, flag string) (begin time.Time, err error) {
 	s.clocked = true
 	if begin, err = s.batchStart(c); err == nil && begin.IsZero() {
-		err = terminal.Usagef("--%s: arrivals are no dates with a zone, want --at TIME for when their second 0 is", flag)
+		err = terminal.Usagef(
+			"--%s: arrivals are no dates with a zone, want --at TIME for when their second 0 is",
+			flag,
+		)
 	}
 	return begin, err
 }

@@ -192,8 +192,8 @@ func checkValue(flag cli.Flag, value string) error {
 	return nil
 }
 
-// movedError returns a usage error for an old spelling of a command or flag that another program has now, nil for
-// others.
+// movedError returns a usage error for an old spelling of a command or flag that another program has now,
+// nil for others.
 func (a *parsedArgs) movedError(word string) error {
 	spelling := strings.Join(append(slices.Clone(a.path[1:]), word), " ")
 	now, ok := a.program.Moved[spelling]

@@ -116,8 +116,8 @@ func (t *Terminal) setFormat(c *cli.Context, formats []string) error {
 	return nil
 }
 
-// runIntoFile runs a command and puts what it prints into a file, also if it then fails: a plan with jobs that end
-// late is printed. Nothing printed leaves the file as it was.
+// runIntoFile runs a command and puts what it prints into a file, also if it then fails: a plan with jobs
+// that end late is printed. Nothing printed leaves the file as it was.
 func (t *Terminal) runIntoFile(name string, command cli.ActionFunc, c *cli.Context) error {
 	if !toFile(name) {
 		return command(c)
@@ -158,8 +158,8 @@ func commentLines(w *bufio.Writer, text string) {
 	}
 }
 
-// markdownLines copies text in which tables are in Markdown. Facts become a list, and nothing in the text acts
-// on the page.
+// markdownLines copies text in which tables are in Markdown. Facts become a list, and nothing in the text
+// acts on the page.
 func markdownLines(w *bufio.Writer, text string) {
 	listed := false
 	for line := range strings.Lines(text) {

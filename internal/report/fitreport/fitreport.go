@@ -31,7 +31,10 @@ func EvaluationTable(result *joint.EvaluationReport) *report.Table {
 			report.Number(e.LOSO.Mean))
 		row.Add(report.Column{Key: "own_fit_regret", Head: "own fit alone", Unit: report.Fraction},
 			report.Number(e.OwnFit.Mean))
-		row.Add(report.Column{Key: "degrees_of_freedom", Head: "freedom"}, report.Number(roundTenth(e.DegreesOfFreedom)))
+		row.Add(
+			report.Column{Key: "degrees_of_freedom", Head: "freedom"},
+			report.Number(roundTenth(e.DegreesOfFreedom)),
+		)
 		if e.Violations != nil {
 			row.Add(report.Column{Key: "violations", Head: "too slow", Unit: report.Fraction},
 				report.Number(*e.Violations))

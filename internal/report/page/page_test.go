@@ -181,8 +181,12 @@ func TestShortCellsOfACardStandBesideEachOther(t *testing.T) {
 func TestNumbersWithBoundsAreNarrowAndCardsTellHeadingsApart(t *testing.T) {
 	table := &page.Table{
 		Columns: []page.Column{
-			{Head: "figure"}, {Head: "FCFS", Number: true}, {Head: "change", Number: true},
-			{Head: "EASY", Number: true}, {Head: "change", Number: true}, {Head: "text"},
+			{Head: "figure"},
+			{Head: "FCFS", Number: true},
+			{Head: "change", Number: true},
+			{Head: "EASY", Number: true},
+			{Head: "change", Number: true},
+			{Head: "text"},
 		},
 		Rows: [][]page.Cell{page.Cells("energy", "12.3 (11.0 to 13.0)", "+1 %", "7", "+2 %", "a (b)")},
 	}

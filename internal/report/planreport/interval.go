@@ -59,8 +59,8 @@ func (p *PriorSaving) objectValue() report.Value {
 	})
 }
 
-// isWorthShowing reports whether an interval is there and worth telling: not where models are off, but nothing
-// depends on it.
+// isWorthShowing reports whether an interval is there and worth telling: not where models are off, but
+// nothing depends on it.
 func (i *Interval) isWorthShowing() bool {
 	return i != nil && i.High-i.Low > report.RelativeTolerance
 }

@@ -156,8 +156,14 @@ func ReadAny(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) 
 	case strings.Contains(first, "submit_s"):
 		return ReadTable(in, name, o, visit)
 	case strings.HasPrefix(first, ";"), len(strings.Fields(first)) == swfFields:
-		return newTally(name, o), fmt.Errorf("%s: is in the Standard Workload Format, want the job table that epplan "+
-			"import swf --out FILE makes of it, with the jobs' GPUs filled in", name)
+		return newTally(
+				name,
+				o,
+			), fmt.Errorf(
+				"%s: is in the Standard Workload Format, want the job table that epplan "+
+					"import swf --out FILE makes of it, with the jobs' GPUs filled in",
+				name,
+			)
 	}
 	return ReadSacct(in, name, o, visit)
 }

@@ -102,8 +102,12 @@ func refusedError(status int, text string, cause error) error {
 
 // unreachableError returns the error of an issuer that doesn't answer as it should.
 func unreachableError(cause error) error {
-	return refusedError(http.StatusServiceUnavailable, "The site's login doesn't answer now. Try again in a moment; "+
-		"epd's log says why.", cause)
+	return refusedError(
+		http.StatusServiceUnavailable,
+		"The site's login doesn't answer now. Try again in a moment; "+
+			"epd's log says why.",
+		cause,
+	)
 }
 
 // acquireSlot waits for a place among those who ask the issuer, and bounds how long they do.
@@ -111,8 +115,12 @@ func (c *Client) acquireSlot(ctx context.Context) (context.Context, func(), erro
 	select {
 	case c.asking <- struct{}{}:
 	default:
-		return nil, nil, refusedError(http.StatusServiceUnavailable, "Too many people log in at once. Try again in a "+
-			"moment.", nil)
+		return nil, nil, refusedError(
+			http.StatusServiceUnavailable,
+			"Too many people log in at once. Try again in a "+
+				"moment.",
+			nil,
+		)
 	}
 	ctx, cancel := context.WithTimeout(library.ClientContext(ctx, c.http), loginTimeout)
 	return ctx, func() { cancel(); <-c.asking }, nil
@@ -185,8 +193,12 @@ func oauthConfig(p *library.Provider, o *config.OIDC, redirect string) (*oauth2.
 	}
 	secret, err := login.ReadSecretFile(o.SecretFile)
 	if err != nil {
-		return nil, refusedError(http.StatusServiceUnavailable, "epd can't use its secret for the site's login. Its log "+
-			"says why.", err)
+		return nil, refusedError(
+			http.StatusServiceUnavailable,
+			"epd can't use its secret for the site's login. Its log "+
+				"says why.",
+			err,
+		)
 	}
 	c.ClientSecret = secret
 	var can struct {

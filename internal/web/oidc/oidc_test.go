@@ -211,7 +211,11 @@ func TestGroupsOfTheIssuerHaveRoles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := openPages(t)
-			p.settings.OIDC.AdminGroups, p.settings.OIDC.ReaderGroups = []string{"/hpc/admins"}, []string{"/hpc/readers"}
+			p.settings.OIDC.AdminGroups, p.settings.OIDC.ReaderGroups = []string{
+				"/hpc/admins",
+			}, []string{
+				"/hpc/readers",
+			}
 			p.settings.OIDC.Scopes = []string{"groups"}
 			p.issuer.user = c.user
 			p.issuer.claims = func(all map[string]any) {
