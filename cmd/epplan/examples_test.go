@@ -39,8 +39,14 @@ func TestEachSiteOfTheExamplesHasARightConfigurationAndABatchThatCanBePlanned(t 
 			strings.Contains(stderr, "warning") {
 			t.Errorf("%s: exit status %d: %s", toml, code, stderr)
 		}
-		code, stdout, stderr := inProcess(t, "plan", filepath.Join(site, "batch.csv"), "--config", toml,
-			"--models", filepath.Join(exampleSites, "models.toml"), "--json")
+		args := []string{
+			"plan", filepath.Join(site, "batch.csv"), "--config", toml, "--models",
+			filepath.Join(exampleSites, "models.toml"), "--json",
+		}
+		if _, err := os.Stat(filepath.Join(site, "grid.csv")); err == nil {
+			args = append(args, "--at", "2026-06-01T00:00Z")
+		}
+		code, stdout, stderr := inProcess(t, args...)
 		if code != terminal.ExitDone || stderr != "" {
 			t.Errorf("%s: exit status %d: %s", site, code, stderr)
 			continue

@@ -218,8 +218,8 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	return result, nil
 }
 
-// compareEqualWork plans references anew of the jobs that a plan places, if it leaves out others: savings are of
-// equal work.
+// compareEqualWork plans references anew of the jobs that a plan places, if it leaves out others: savings are
+// of equal work.
 func compareEqualWork(
 	ctx context.Context, s *setup.Setup, pol *planner.Policy, plan *planner.Plan, against *policy.References,
 ) (err error) {

@@ -210,7 +210,7 @@ func (h *holder) removeFailedEntry(c *managedGPU) error {
 	return h.journal.retire(c.uuid)
 }
 
-// setControl sets one control to what the next entry has, also exactly. If it was unset, a refusal leaves it so.
+// setControl sets one control to what the next entry has, exactly. If it was unset, a refusal leaves it so.
 func (h *holder) setControl(
 	c *managedGPU, control gpu.Control, next Held, exact bool, before *Entry,
 ) error {
