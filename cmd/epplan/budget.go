@@ -191,14 +191,11 @@ func flexCommand(t *terminal.Terminal) *cli.Command {
 			terminal.BoolFlag("from-slurm", "plan Slurm's pending jobs, as epd knows them"),
 			anySocketFlag(publicFirst),
 			&cli.StringFlag{
-				Name:  "from",
-				Value: "0,1h",
-				Usage: "`TIMES` at which windows begin: from now, or 17:00 by --at",
+				Name: "from", Value: "0,1h", Usage: "`TIMES` at which windows begin: from now, or 17:00 by --at",
 			},
 			&cli.StringFlag{Name: "for", Value: "15m,1h,4h", Usage: "`TIMES` for which windows last"},
 			setup.AtFlag("times of day and prices by the hour"),
-			terminal.JSONFlag(),
-			terminal.CSVFlag(),
+			terminal.JSONFlag(), terminal.CSVFlag(),
 		}),
 		Action: t.Runs(runFlex),
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/spelling"
@@ -258,4 +260,18 @@ func secondsText(x *float64) string {
 		return "none"
 	}
 	return report.FormatSeconds(*x)
+}
+
+// compareEqualWork plans references anew of the jobs that a plan places, if it leaves out others: savings are
+// of equal work.
+func compareEqualWork(
+	ctx context.Context, s *setup.Setup, pol *planner.Policy, plan *planner.Plan, against *policy.References,
+) (err error) {
+	if against.FCFS == nil || len(plan.Unplaced) <= len(against.FCFS.Unplaced) {
+		return nil
+	}
+	placed := *s
+	placed.Problem = s.Problem.Placing(plan)
+	*against, err = placed.References(ctx, pol)
+	return err
 }

@@ -218,20 +218,6 @@ func solvePlan(t *terminal.Terminal, c *cli.Context, s *setup.Setup) (*planrepor
 	return result, nil
 }
 
-// compareEqualWork plans references anew of the jobs that a plan places, if it leaves out others: savings are
-// of equal work.
-func compareEqualWork(
-	ctx context.Context, s *setup.Setup, pol *planner.Policy, plan *planner.Plan, against *policy.References,
-) (err error) {
-	if against.FCFS == nil || len(plan.Unplaced) <= len(against.FCFS.Unplaced) {
-		return nil
-	}
-	placed := *s
-	placed.Problem = s.Problem.Placing(plan)
-	*against, err = placed.References(ctx, pol)
-	return err
-}
-
 // beginSearch returns a context for planning that an interruption or --time-limit cuts, and what ends its
 // line on the terminal, and itself.
 func beginSearch(t *terminal.Terminal, c *cli.Context) (search context.Context, done, end func()) {
@@ -270,10 +256,7 @@ func hoursAndBudget(t *terminal.Terminal, c *cli.Context, s *setup.Setup, pol *p
 
 // noteStoppedSearches notes searches that were stopped before they were done.
 func noteStoppedSearches(
-	t *terminal.Terminal,
-	c *cli.Context,
-	plan *planner.Plan,
-	against *policy.References,
+	t *terminal.Terminal, c *cli.Context, plan *planner.Plan, against *policy.References,
 ) {
 	stopped := "at --time-limit"
 	if c.Err() != nil {
@@ -425,15 +408,8 @@ func (k *budgetKeeper) keep(c *cli.Context, of *candidate) (free, kept *planner.
 		}
 		within := plan
 		if check.Budget(of.held, plan, times, watts) != nil {
-			within, err = powerbudget.Keep(
-				ctx,
-				of.held,
-				plan,
-				k.limit,
-				k.against.Easy,
-				k.against.FCFS,
-				k.against.Constant,
-			)
+			within, err = powerbudget.Keep(ctx, of.held, plan, k.limit, k.against.Easy, k.against.FCFS,
+				k.against.Constant)
 			if err == nil {
 				err = errors.Join(check.Plan(of.held, within), check.Budget(of.held, within, times, watts))
 			}

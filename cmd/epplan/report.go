@@ -47,10 +47,7 @@ func reportCommand(t *terminal.Terminal) *cli.Command {
 				Name: "log", Usage: "accounting `LOG` in place of epd's records, without savings: what sacct prints, or a job table; " +
 					"-: standard input", DefaultText: "epd's records",
 			},
-			&cli.StringFlag{
-				Name: "config", Usage: "TOML `FILE` with [factors], for --log",
-				DefaultText: "$EPPLAN_CONFIG, ./epplan.toml, ~/.config/epplan/epplan.toml, /etc/epplan/config.toml",
-			},
+			setup.ConfigFlag("TOML `FILE` with [factors], for --log"),
 			anySocketFlag(publicFirst), terminal.JSONFlag(), terminal.CSVFlag(), terminal.HTMLFlag(),
 		},
 		Action: t.Runs(terminal.WithoutArgs(runReport)),

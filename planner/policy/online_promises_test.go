@@ -431,7 +431,7 @@ func TestAClairvoyantPlanIsPreferredToPlansWithoutForesight(t *testing.T) {
 			}
 		}
 	}
-	if missed == 0 {
+	if missed == 0 && !testing.Short() {
 		t.Error("all deadlines are met, so nothing was to be preferred")
 	}
 }
