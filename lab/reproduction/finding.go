@@ -54,7 +54,7 @@ func Table(paper *Paper, findings []Finding) *report.Table {
 }
 
 // InPaper returns the column with the figures and tables of the paper that have a finding.
-func InPaper() report.Column { return report.Column{Key: "in_paper", Head: "in the paper", Left: true} }
+func InPaper() report.Column { return report.Column{Head: "in the paper", Left: true} }
 
 // explained is a finding with its paper, and why the two numbers differ.
 type explained struct {
