@@ -326,8 +326,8 @@ func planLater(ctx context.Context, c *cli.Context, s *setup.Setup, wished *setu
 	return l, policy.CheckPlan(s.Problem, l.plan, l.policy)
 }
 
-// choose returns the plan without and with the budget: the one with jobs that begin later; of jobs that are
-// all known the one in which all may begin at once, where the other costs no less within the budget, or
+// choose returns the plan without and with the budget: the one with jobs that begin later. Of jobs that are
+// all known it is the one in which all may begin at once, if the other costs no less within the budget, or
 // ends jobs late that needn't be.
 func (l *laterPlan) choose(c *cli.Context, s *setup.Setup, budget *budgetKeeper, atOnce candidate) (
 	free, kept *planner.Plan, out *planreport.Hours, err error,
