@@ -47,23 +47,15 @@ func (w PlanRank) Compare(other PlanRank) int {
 	)
 }
 
-// WithLaterDue returns the problem with due times that are so many times as long after the tasks' arrivals, but
-// for deadlines, which stay; nil: it has no other due times.
-func (p *Problem) WithLaterDue(stretch float64) *Problem {
-	later := *p
-	later.Tasks = nil
-	for i := range p.Tasks {
-		t := &p.Tasks[i]
-		if !(t.Due < t.Deadline) {
-			continue
-		}
-		if later.Tasks == nil {
-			later.Tasks = slices.Clone(p.Tasks)
-		}
-		later.Tasks[i].Due = min(t.Deadline, t.Arrival+stretch*(t.Due-t.Arrival))
-	}
-	if later.Tasks == nil {
+// DueByDeadlines returns the problem in which tasks are due at their deadlines alone; nil: they are already.
+func (p *Problem) DueByDeadlines() *Problem {
+	if !slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Due < t.Deadline }) {
 		return nil
+	}
+	later := *p
+	later.Tasks = slices.Clone(p.Tasks)
+	for i := range later.Tasks {
+		later.Tasks[i].Due = later.Tasks[i].Deadline
 	}
 	return &later
 }

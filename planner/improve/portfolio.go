@@ -2,7 +2,6 @@ package improve
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -45,24 +44,12 @@ func (f Portfolio) Improve(
 		return nil, err
 	}
 	best := candidateOf(p, least)
-	for _, stretch := range []float64{2, 4, math.Inf(1)} {
-		if best.rank.Misses == 0 || planner.StopRequested(ctx) {
-			break
-		}
-		if len(p.Tasks) > manyJobs {
-			stretch = math.Inf(1)
-		}
-		loose := p.WithLaterDue(stretch)
-		if loose == nil {
-			break
-		}
+	// Deadlines are kept before due times: those yield once.
+	if loose := p.DueByDeadlines(); loose != nil && best.rank.Misses > 0 && !planner.StopRequested(ctx) {
 		if least, err = f.search(ctx, loose, plan, rng); err != nil {
 			return nil, err
 		}
 		best.takeIfBetter(p, least)
-		if math.IsInf(stretch, 1) {
-			break
-		}
 	}
 	return f.Shorter.Improve(ctx, p, best.Plan, rng)
 }
