@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Wishes is what a user asked of the planner in --comment: epplan:off, epplan:fixed=1200,5001,
@@ -65,8 +66,16 @@ var (
 		`disabled?|opt.?out|hands.?off|aus)($|[^\p{L}\p{N}])`)
 )
 
-// MayHoldWishes reports whether a comment names epplan, without which nothing in it is a wish.
-func MayHoldWishes(comment string) bool { return requestName.MatchString(comment) }
+// WishText returns the part of a comment that has all its wishes: from the character before the first epplan on.
+func WishText(comment string) string {
+	comment = comment[:min(len(comment), MaxText)]
+	at := requestName.FindStringIndex(comment)
+	if at == nil {
+		return ""
+	}
+	_, before := utf8.DecodeLastRuneInString(comment[:at[0]])
+	return comment[at[0]-before:]
+}
 
 // ParseWishes reads a job's comment; times of day and durations count from now,
 // in now's zone. Wishes stand behind epplan: and are parted by commas, semicolons and blanks, in any case.

@@ -198,13 +198,8 @@ func cut(text string) string { return text[:min(len(text), MaxText)] }
 
 func internText(text string) unique.Handle[string] { return unique.Make(cut(text)) }
 
-// internComment keeps a comment that may hold wishes.
-func internComment(text string) unique.Handle[string] {
-	if !slurm.MayHoldWishes(text) {
-		text = ""
-	}
-	return unique.Make(text[:min(len(text), slurm.MaxText)])
-}
+// internComment keeps what may be wishes in a comment.
+func internComment(text string) unique.Handle[string] { return unique.Make(slurm.WishText(text)) }
 
 // tresText returns a count of resources as a text that is the same for the same
 // counts.
