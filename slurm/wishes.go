@@ -66,7 +66,7 @@ var (
 		`disabled?|opt.?out|hands.?off|aus)($|[^\p{L}\p{N}])`)
 )
 
-// WishText returns the part of a comment that has all its wishes: from the character before the first epplan on.
+// WishText returns the part of a comment that has all its wishes: from before the first epplan on.
 func WishText(comment string) string {
 	comment = comment[:min(len(comment), MaxText)]
 	at := requestName.FindStringIndex(comment)
