@@ -48,7 +48,7 @@ func NewRates(f *config.Factors, file string, begin time.Time, last float64) (*R
 		}
 		*factorOf(&r.constant, Kind(kind)) = 0
 		if err == nil {
-			r.hourly[kind], _ = s.Prices(Kind(kind), begin, end.Sub(begin)+queued, f)
+			r.hourly[kind], _ = s.Prices(Kind(kind), begin, end.Sub(begin)+MaxQueued, f)
 		}
 		unpriced = append(unpriced, name)
 	}
@@ -60,8 +60,8 @@ func NewRates(f *config.Factors, file string, begin time.Time, last float64) (*R
 	return r, err
 }
 
-// queued is for how long after the last arrival jobs may be at work.
-const queued = 366 * 24 * time.Hour
+// MaxQueued is for how long after the last arrival jobs may be at work.
+const MaxQueued = 366 * 24 * time.Hour
 
 func utcText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 

@@ -127,7 +127,7 @@ func (s *Setup) Hours(t *terminal.Terminal, c *cli.Context) (*Hours, error) {
 		h.Unit = cmp.Or(s.Config.Factors.Currency, "of its currency")
 	}
 	span := min(s.span()+slack, maxSpan)
-	h.Prices, _ = series.Prices(kind, begin, span+queued, &s.Config.Factors)
+	h.Prices, _ = series.Prices(kind, begin, span+factors.MaxQueued, &s.Config.Factors)
 	if from := series.Begin(); begin.Before(from) {
 		t.Message(
 			"warning",
@@ -142,12 +142,8 @@ func (s *Setup) Hours(t *terminal.Terminal, c *cli.Context) (*Hours, error) {
 	return h, nil
 }
 
-// Prices of a series' last day are repeated for a batch of up to maxSpan, and for as long as its jobs may be
-// queued.
-const (
-	maxSpan = 10 * 366 * 24 * time.Hour
-	queued  = 366 * 24 * time.Hour
-)
+// maxSpan is the longest batch for which prices of a series' last day are repeated.
+const maxSpan = 10 * 366 * 24 * time.Hour
 
 // span returns how long after second 0 the last job ends if all start as they arrive, at default clocks.
 func (s *Setup) span() time.Duration {
@@ -231,7 +227,7 @@ func (s *Setup) Money(t *terminal.Terminal, c *cli.Context) (prices hours.Prices
 		switch {
 		case !series.States(factors.Money):
 		case unknown == nil:
-			prices, _ = series.Prices(factors.Money, begin, s.span()+queued, f)
+			prices, _ = series.Prices(factors.Money, begin, s.span()+factors.MaxQueued, f)
 			return prices, nil
 		case c.IsSet("at"):
 			return prices, unknown
